@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
+import { uptime } from "node:os";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { z } from "zod";
@@ -10,6 +11,7 @@ import {
   createApps,
   createHandlers,
   createHttp,
+  enrollDevice,
   IssuedIdentity,
   LONGEST_WAIT_MS,
   lockState,
@@ -18,7 +20,9 @@ import {
   openFileKeys,
   type PairedDevice,
   pairByApproval,
+  pause,
   readBootId,
+  StateInUse,
   systemTime as time,
   toPairedDevice,
 } from "./agent/index.ts";
@@ -27,10 +31,11 @@ import { BadOptions } from "./options.ts";
 
 export const DEVICE_HELP = `Runs the reference agent as one device.
 
-  npm run agent -- --identity FILE | --pair NAME [--identity FILE] [--host process] [--data DIR] [--seconds N] [--signature 2] [--url URL]
+  npm run agent -- --identity FILE | --pair NAME [--enroll TOKEN] [--identity FILE] [--host process] [--data DIR] [--seconds N] [--signature 2] [--url URL]
 
   --identity FILE   unchanged response of POST /v1/pairing/activate or auto-activate (with --pair NAME: NAME.json here)
   --pair NAME       without FILE: request a pairing code under this name, wait until a person approves it, and write FILE
+  --enroll TOKEN    with --pair: an enrollment token approves it, and nobody has to
   --host KIND       what runs the device's apps: simulated (nothing runs, the default), process (the small programs that come with the agent,
                     as processes of this machine) or compose (docker compose; not tested against a real engine)
   --data DIR        the folder for the apps, their data and their logs (default: FILE.data)
@@ -44,6 +49,10 @@ The journal beside the identity (FILE.journal) keeps a command from running twic
 
 const DEFAULT_URL = "http://127.0.0.1:8080";
 const POLL_SOCKETS = 2;
+const LOCK_WITHIN_MS = 2_000;
+/** A whole site starts together after a power cut, not when one agent is restarted. */
+const MACHINE_STARTS_WITHIN_S = 600;
+const RESTART_WINDOW_MS = 1_000;
 const Answer = z.union([z.object({ data: IssuedIdentity }).transform(({ data }) => data), IssuedIdentity]);
 
 const say = (text: string): void => void process.stdout.write(`${new Date(time.wallMs()).toISOString()} ${text}\n`);
@@ -57,6 +66,7 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
       seconds: { type: "string" },
       url: { type: "string" },
       pair: { type: "string" },
+      enroll: { type: "string" },
       signature: { type: "string", default: "1" },
       host: { type: "string", default: "simulated" },
       data: { type: "string" },
@@ -71,9 +81,9 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
   const kind = HOST_KINDS.find((each) => each === values.host);
   if (kind === undefined) throw new BadOptions(`--host: one of ${HOST_KINDS.join(", ")}`);
   const pairs = pair !== undefined && !existsSync(path);
-  if (pairs) await pairInto(path, pair, url ?? DEFAULT_URL);
+  if (pairs) await pairInto(path, { name: pair, url: url ?? DEFAULT_URL, enrollmentToken: values.enroll });
   const identity = Answer.parse(JSON.parse(await readFile(path, "utf8")));
-  const unlock = lockState(path);
+  const unlock = await lockSoon(path);
   try {
     return await runAgent(toPairedDevice(identity), {
       identity,
@@ -89,16 +99,31 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
   }
 };
 
+/** An agent that has just been killed may take a moment to end. */
+const lockSoon = async (path: string): Promise<() => void> => {
+  const untilMs = time.elapsedMs() + LOCK_WITHIN_MS;
+  for (;;) {
+    try {
+      return lockState(path);
+    } catch (error) {
+      if (!(error instanceof StateInUse) || time.elapsedMs() > untilMs) throw error;
+      await pause(time, 100);
+    }
+  }
+};
+
 /** In the current folder, whatever the name contains. */
 const fileOf = (name: string): string => `${name.replaceAll(/[^\w.-]+/g, "-").replace(/^\.+/, "")}.json`;
 
-const pairInto = async (path: string, name: string, url: string): Promise<void> => {
-  const identity = await pairByApproval({
-    url,
-    name,
-    fingerprint: `sim-${randomUUID()}`,
-    onCode: ({ code, comparison, portalUrl }) => say(`approve ${code} at ${portalUrl} if it shows ${comparison}`),
-  });
+const pairInto = async (
+  path: string,
+  { name, url, enrollmentToken }: { readonly name: string; readonly url: string; readonly enrollmentToken: string | undefined },
+): Promise<void> => {
+  const device = { url, name, fingerprint: `sim-${randomUUID()}`, platform: process.platform };
+  const identity =
+    enrollmentToken === undefined
+      ? await pairByApproval({ ...device, onCode: ({ code, comparison, portalUrl }) => say(`approve ${code} at ${portalUrl} if it shows ${comparison}`) })
+      : await enrollDevice({ ...device, enrollmentToken, onRetry: say });
   await writeFile(path, JSON.stringify(identity), { mode: 0o600, flag: "wx" });
   say(`paired as ${identity.device_id}`);
 };
@@ -134,7 +159,7 @@ const runAgent = async (member: PairedDevice, { identity, path, url: given, host
     heartbeatSec: null,
     mode: "socket",
     signatureVersion,
-    firstWindowMs: atOnce ? 0 : Math.min(LONGEST_WAIT_MS, connect.coldStartMs ?? 0),
+    firstWindowMs: atOnce ? 0 : Math.min(uptime() < MACHINE_STARTS_WITHIN_S ? LONGEST_WAIT_MS : RESTART_WINDOW_MS, connect.coldStartMs ?? 0),
     journal: openFileJournal(`${path}.journal`, time.wallMs),
     handlers: { ...createHandlers({ apps: createApps({ time, random: Math.random }), time }), ...host.handlers },
     on: {

@@ -9,6 +9,7 @@ export interface ApprovalOptions {
   readonly url: string;
   readonly fingerprint: string;
   readonly name?: string;
+  readonly platform?: string;
   /** Shows the person the code, and the digits to compare. */
   readonly onCode: (shown: { readonly code: string; readonly comparison: string; readonly portalUrl: string }) => void;
   readonly signal?: AbortSignal;
@@ -21,7 +22,14 @@ const Polled = z.object({
 });
 
 /** Resolves to the identity; rejects when the person rejects the device or the code expires. */
-export const pairByApproval = async ({ url, fingerprint, name, onCode, signal }: ApprovalOptions): Promise<z.infer<typeof IssuedIdentity>> => {
+export const pairByApproval = async ({
+  url,
+  fingerprint,
+  name,
+  platform = "simulator",
+  onCode,
+  signal,
+}: ApprovalOptions): Promise<z.infer<typeof IssuedIdentity>> => {
   const http = createHttp(url, 1);
   const retry = { time: systemTime, random: createRandom(systemTime.wallMs()), untilMs: systemTime.elapsedMs() + WITHIN_MS, signal };
   const post = (path: string, body: unknown): Promise<HttpAnswer> =>
@@ -29,7 +37,7 @@ export const pairByApproval = async ({ url, fingerprint, name, onCode, signal }:
   try {
     const initiated = await post("/v1/pairing/initiate", {
       device_fingerprint: fingerprint,
-      platform: "simulator",
+      platform,
       ...(name === undefined ? {} : { device_name: name }),
     });
     if (initiated.status !== 201) throw refusal("the gateway refused a pairing code", initiated);

@@ -24,10 +24,10 @@ export { IssuedIdentity, type PairedDevice, toPairedDevice } from "./identity.ts
 export { createJournal, createMemoryJournal, type Journal } from "./journal.ts";
 export { createMemoryKeys, type Keys, openFileKeys } from "./keys.ts";
 export { packageRoot } from "./package-root.ts";
-export { pairDevice } from "./pairing.ts";
+export { enrollDevice, pairDevice } from "./pairing.ts";
 export { LONGEST_WAIT_MS } from "./plan.ts";
 export { between, createRandom, type Random } from "./random.ts";
 export { createRotation } from "./rotation.ts";
 export { signer } from "./signing.ts";
-export { lockState } from "./state-lock.ts";
+export { lockState, StateInUse } from "./state-lock.ts";
 export { noop, pause, systemTime, type Time, until } from "./time.ts";

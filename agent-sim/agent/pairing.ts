@@ -26,7 +26,8 @@ const STALE_CODES: readonly string[] = ["PAIRING_ALREADY_ACTIVATED", "PAIRING_CO
 const Initiated = z.object({ data: z.object({ pairing_code: z.string() }) });
 const Activated = z.object({ data: IssuedIdentity });
 
-export const pairDevice = async ({
+/** Resolves to the identity as the gateway issued it. */
+export const enrollDevice = async ({
   url,
   enrollmentToken,
   fingerprint,
@@ -35,7 +36,7 @@ export const pairDevice = async ({
   withinMs = WITHIN_MS,
   signal,
   onRetry,
-}: PairOptions): Promise<PairedDevice> => {
+}: PairOptions): Promise<z.infer<typeof IssuedIdentity>> => {
   const http = createHttp(url, 1);
   const retry: RetryOptions = {
     time: systemTime,
@@ -55,8 +56,10 @@ export const pairDevice = async ({
     let answer = await round();
     for (let n = 1; n < ROUNDS && STALE_CODES.includes(errorOf(answer).code); n += 1) answer = await round();
     if (answer.status !== 201) throw refusal("pairing was refused", answer);
-    return toPairedDevice(Activated.parse(answer.body).data);
+    return Activated.parse(answer.body).data;
   } finally {
     http.close();
   }
 };
+
+export const pairDevice = async (options: PairOptions): Promise<PairedDevice> => toPairedDevice(await enrollDevice(options));

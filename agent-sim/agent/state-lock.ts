@@ -11,12 +11,11 @@ const hasCode = (error: unknown, code: string): boolean => error instanceof Erro
 /** Process ids are reused, so the start time identifies a process together with its id. Empty where the system does not tell it. */
 const startedAt = (pid: number): string => {
   try {
-    // The name in parentheses may contain spaces; the 20th field after it is the start time.
-    return (
-      readFileSync(`/proc/${pid}/stat`, "utf8")
-        .replace(/^.*\) /su, "")
-        .split(" ")[19] ?? ""
-    );
+    // The name in parentheses may contain spaces; the first field after it is the state, the 20th the start time.
+    const fields = readFileSync(`/proc/${pid}/stat`, "utf8")
+      .replace(/^.*\) /su, "")
+      .split(" ");
+    return /[ZX]/.test(fields[0] ?? "") ? "ended" : (fields[19] ?? "");
   } catch {
     return "";
   }

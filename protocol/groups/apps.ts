@@ -5,6 +5,7 @@ import { command } from "../kit/command-type.ts";
 import { AppId, ref } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { cursorQuery, listQuery, paged } from "../kit/page.ts";
+import { awaitedFields, MAX_WAIT_SECONDS } from "../kit/wait.ts";
 import { App, AppSnapshot, AppStatus, Timeline } from "../records/app.ts";
 import { appEvents } from "../records/app-events.ts";
 import { ConfigInput, MAX_SECRETS, SecretsInput, SecretValue } from "../records/app-input.ts";
@@ -76,6 +77,15 @@ export const apps = group({
       output: paged(App),
     }),
     get: query({ ...read, summary: "Get an app", rest: ["GET /apps/{appId}"], input: one, output: App, errors: ["APP_NOT_FOUND"] }),
+    wait: query({
+      ...read,
+      summary: "Wait until an app has one of several states",
+      rest: ["GET /apps/{appId}/wait"],
+      maxWaitSeconds: MAX_WAIT_SECONDS,
+      input: one.extend(awaitedFields(AppStatus)),
+      output: App,
+      errors: ["APP_NOT_FOUND", "STREAM_LIMIT_REACHED"],
+    }),
     timeline: query({
       ...read,
       summary: "List the steps of an app",

@@ -4,6 +4,7 @@ import { Version } from "../kit/bounds.ts";
 import { DeploymentId, ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
+import { awaitedFields, MAX_WAIT_SECONDS } from "../kit/wait.ts";
 import { Timeline } from "../records/app.ts";
 import { ConfigInput, SecretsInput } from "../records/app-input.ts";
 import { AppSummary, Deployment, DeploymentPlan, DeploymentRevision, DeploymentStatus } from "../records/deployment.ts";
@@ -184,6 +185,15 @@ export const deployments = group({
       input: one,
       output: z.object({ items: z.array(AppSummary) }),
       errors: ["DEPLOYMENT_NOT_FOUND"],
+    }),
+    wait: query({
+      ...read,
+      summary: "Wait until a deployment has one of several states",
+      rest: ["GET /deployments/{deploymentId}/wait"],
+      maxWaitSeconds: MAX_WAIT_SECONDS,
+      input: one.extend(awaitedFields(DeploymentStatus)),
+      output: Deployment,
+      errors: ["DEPLOYMENT_NOT_FOUND", "STREAM_LIMIT_REACHED"],
     }),
     timeline: query({
       ...read,

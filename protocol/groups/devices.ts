@@ -6,6 +6,7 @@ import { CommandId, DeviceId, ref } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { paged } from "../kit/page.ts";
 import { partialOf } from "../kit/partial.ts";
+import { awaitedFields, MAX_WAIT_SECONDS } from "../kit/wait.ts";
 import { Device } from "../records/device.ts";
 import { Connectivity, DeviceStatus, deviceEvents } from "../records/device-events.ts";
 import { DeviceCounts, DeviceList, type DeviceQuery } from "../records/device-list.ts";
@@ -68,6 +69,16 @@ export const devices = group({
       permission: "device:read",
       input: z.strictObject({ groupBy: z.enum(["status", "version", "platform", "tag"]).default("status").describe("What the devices are counted by.") }),
       output: DeviceCounts,
+    }),
+    wait: query({
+      summary: "Wait until a device has one of several states",
+      rest: ["GET /devices/{deviceId}/wait"],
+      auth: ["user", "apiKey"],
+      permission: "device:read",
+      maxWaitSeconds: MAX_WAIT_SECONDS,
+      input: z.strictObject({ ...own, ...awaitedFields(DeviceStatus) }),
+      output: Device,
+      errors: ["DEVICE_NOT_FOUND", "STREAM_LIMIT_REACHED"],
     }),
     get: query({
       summary: "Get a device",

@@ -118,7 +118,7 @@ export interface Operation<
   readonly replay: "repeatable" | "once";
   /** Maximum size of the body, in bytes. */
   readonly maxBodyBytes: number;
-  /** Maximum of the input's `wait`. The call's time limit grows by the wait that it asks for. */
+  /** Maximum of the input's `wait` or `timeout`, in seconds. The call's time limit grows by the wait that it asks for. */
   readonly maxWaitSeconds?: number;
   readonly deprecated?: Deprecated;
 }

@@ -48,6 +48,6 @@ export const createGroundwork = (deps: FeaturesDeps, { enqueue, isShown, onError
     watch.note({ type: "webhook.ssrf_blocked", tenantId: blocked.owner, entityType: "webhook", entityId: blocked.host, reason: blocked.reason });
   };
   const outbound = createOutbound({ guard: outboundGuard(config, deps.publicUrl), onBlocked, clock, settings: deps.settings?.outbound });
-  const kit: FeatureKit = { db, clock, emit, hint, audit: audit.trail, enqueue, plan, secretBox, mails, outbound, watch };
+  const kit: FeatureKit = { db, clock, emit, hint, until: live.until, audit: audit.trail, enqueue, plan, secretBox, mails, outbound, watch };
   return { kit, outbox, live, audit, mails, outbound, counters, outcomes, watch };
 };

@@ -15,6 +15,7 @@ import type { Job } from "../platform/jobs.ts";
 import type { FeatureGauge } from "../platform/metrics.ts";
 import type { Consumer } from "../platform/outbox.ts";
 import type { SecretBox } from "../platform/secrets.ts";
+import type { Until } from "./live/index.ts";
 import type { Counters, Plan } from "./tenants/index.ts";
 
 /** A feature implements one group of the contract. features/index.ts registers all of its parts. */
@@ -44,6 +45,8 @@ export interface FeatureKit {
   /** For what does not run in `commit`, which records by itself. */
   readonly audit: AuditTrail;
   readonly hint: Hint;
+  /** Holds a call until a record is what its caller waits for. */
+  readonly until: Until;
   /** Orders commands for devices in the caller's transaction. */
   readonly enqueue: Enqueue;
   readonly plan: Plan;

@@ -208,8 +208,8 @@ const createDeadlines = (lookMs: number) => {
 
 /** A long poll names its own waiting time. */
 const waitMs = ({ maxWaitSeconds = 0 }: Operation, input: unknown): number => {
-  const wait = maxWaitSeconds === 0 ? 0 : (input as { readonly wait?: unknown } | null)?.wait;
-  return typeof wait === "number" ? Math.min(wait, maxWaitSeconds) * 1_000 : 0;
+  const { wait, timeout = wait } = (maxWaitSeconds === 0 ? {} : (input ?? {})) as { readonly wait?: unknown; readonly timeout?: unknown };
+  return typeof timeout === "number" ? Math.min(timeout, maxWaitSeconds) * 1_000 : 0;
 };
 
 const checkOutput: Shared["check"] = ({ id, op }, result) => {

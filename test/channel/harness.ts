@@ -92,6 +92,7 @@ export const startNode = async (options: NodeOptions = {}) => {
     socketUrl: () => "wss://api.example/v1/agent/connect",
     createBatch,
     history: async () => Promise.reject(new Error("no history here")),
+    until: async () => Promise.reject(new Error("nobody waits here")),
     settings: deviceSettings(30),
   });
   const commands = createCommands({

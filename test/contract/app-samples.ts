@@ -64,6 +64,7 @@ export const APP_SAMPLES = {
   "apps.template": async () => ({ templateId: "key-value" }),
   "apps.list": nothing,
   "apps.get": anApp(),
+  "apps.wait": anApp({ status: ["running"], timeout: 1 }),
   "apps.timeline": anApp(),
   // No agent has reported these apps, so there is no log to ask for, and a stream ends at once.
   "apps.logs": anApp({ tail: 5 }),
@@ -99,6 +100,7 @@ export const APP_SAMPLES = {
   "deployments.plan": aDeployment({ configuration: { maxKeys: 5 } }),
   "deployments.listRevisions": aDeployment(),
   "deployments.listApps": aDeployment(),
+  "deployments.wait": aDeployment({ status: ["active"], timeout: 1 }),
   "deployments.timeline": aDeployment(),
   "deployments.logs": aDeployment({ tail: 5 }),
   "deployments.followLogs": aDeployment(),

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newId } from "../../server/core/ids.ts";
 import { startWorld, type World } from "../kit/world.ts";
-import { asOrdered, failureIn, openRig, type Rig, reportOf, TEMPLATE } from "./apps-kit.ts";
+import { asOrdered, DEFAULTS, failureIn, openRig, type Rig, reportOf, TEMPLATE } from "./apps-kit.ts";
 
 /** An order that an outcome causes waits for the sweep. */
 const SOON = { timeout: 15_000 };
@@ -153,7 +153,7 @@ describe("a report", () => {
     await rig.ask(`POST ${at}/redeploy`, { configuration: { maxKeys: 7 } });
     await rig.until(at, "active");
     await rig.report(2, reportOf(appId, { revision: 1, failure: failureIn(2, { stage: "running", reason: "HEALTH_CHECK_FAILED" }) }));
-    expect(await rig.ask(`GET ${at}`)).toMatchObject({ status: "active", currentRevision: 1, failure: { revision: 2 }, configuration: { maxKeys: 10_000 } });
+    expect(await rig.ask(`GET ${at}`)).toMatchObject({ status: "active", currentRevision: 1, failure: { revision: 2 }, configuration: DEFAULTS });
     expect((await rig.eventsOf(deploymentId)).at(-1)).toBe("deployment.rolled_back");
   });
 

@@ -1,7 +1,7 @@
 // A deployment becomes what its agent reports, on every way through its states, and nothing else moves it.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startWorld, type World } from "../kit/world.ts";
-import { asOrdered, failureIn, openRig, type Rig, reportOf } from "./apps-kit.ts";
+import { asOrdered, DEFAULTS, failureIn, openRig, type Rig, reportOf } from "./apps-kit.ts";
 
 /** An order that an outcome causes waits for the sweep. */
 const SOON = { timeout: 15_000 };
@@ -38,7 +38,7 @@ describe("a deployment", () => {
       template: "key-value",
       revision: 1,
       currentRevision: null,
-      configuration: { port: 8_701, maxKeys: 5 },
+      configuration: { ...DEFAULTS, maxKeys: 5 },
     });
     const path = `/deployments/${made.deploymentId}`;
     expect((await rig.ask(`GET ${path}/events`)).waitsFor).toEqual({ commandId: made.commandId, deviceId: rig.device.deviceId });
@@ -46,7 +46,7 @@ describe("a deployment", () => {
     const row = await rig.until(path, "active");
     expect(row).toMatchObject({ currentRevision: 1, failure: null });
     expect(rig.orders).toMatchObject([
-      { verb: "deploy", desiredVersion: 1, app: { revision: 1, config: { port: 8_701, maxKeys: 5 }, state: "running", secretsVersion: 1 } },
+      { verb: "deploy", desiredVersion: 1, app: { revision: 1, config: { ...DEFAULTS, maxKeys: 5 }, state: "running", secretsVersion: 1 } },
     ]);
     const { items, waitsFor } = await rig.ask(`GET ${path}/events`);
     expect(items.map(({ to }: { to: string }) => to)).toEqual(["pending", "queued", "deploying", "active"]);
@@ -61,8 +61,8 @@ describe("a deployment", () => {
     expect(await rig.until(path, "active")).toMatchObject({ currentRevision: 2, configuration: { maxKeys: 7 } });
     const revisions = await rig.ask(`GET ${path}/revisions`);
     expect(revisions.map(({ revision, configuration }: { revision: number; configuration: object }) => [revision, configuration])).toEqual([
-      [2, { port: 8_701, maxKeys: 7 }],
-      [1, { port: 8_701, maxKeys: 10_000 }],
+      [2, { ...DEFAULTS, maxKeys: 7 }],
+      [1, DEFAULTS],
     ]);
   });
 
@@ -74,7 +74,7 @@ describe("a deployment", () => {
     expect(row).toMatchObject({
       currentRevision: 1,
       revision: 2,
-      configuration: { maxKeys: 10_000 },
+      configuration: DEFAULTS,
       failure: { reason: "HEALTH_CHECK_FAILED", revision: 2, lines: ["starting", "cannot start"] },
     });
     expect((await rig.eventsOf(deploymentId)).slice(-3)).toEqual(["deployment.started", "deployment.started", "deployment.rolled_back"]);
@@ -82,7 +82,7 @@ describe("a deployment", () => {
     expect(await rig.ask(`GET /apps/${appId}`)).toMatchObject({ status: "running", revision: 1, drift: false });
     expect((await rig.ask(`GET /apps/${appId}/snapshots`)).map(({ revision }: { revision: number }) => revision)).toEqual([1]);
     const desired = await rig.ask("GET /agent/desired-state", undefined, rig.device.as);
-    expect(desired).toMatchObject({ version: 3, apps: [{ revision: 1, config: { maxKeys: 10_000 } }] });
+    expect(desired).toMatchObject({ version: 3, apps: [{ revision: 1, config: DEFAULTS }] });
     rig.answer(asOrdered);
     await rig.ask(`POST ${path}/redeploy`, { configuration: { maxKeys: 8 } });
     expect(await rig.until(path, "active")).toMatchObject({ currentRevision: 3, failure: null });
@@ -126,7 +126,7 @@ describe("a deployment", () => {
     await rig.until(path, "active");
     expect(await rig.refusal(`POST ${path}/rollback`, { toRevision: 9 })).toEqual([409, "NO_PREVIOUS_REVISION", expect.anything()]);
     expect(await rig.ask(`POST ${path}/rollback`, { toRevision: 1 })).toMatchObject({ status: "rolling_back", revision: 3 });
-    expect(await rig.until(path, "active")).toMatchObject({ currentRevision: 3, configuration: { maxKeys: 10_000 } });
+    expect(await rig.until(path, "active")).toMatchObject({ currentRevision: 3, configuration: DEFAULTS });
     expect((await rig.ask(`GET ${path}/revisions`))[0]).toMatchObject({ revision: 3, rolledBackTo: 1 });
     expect((await rig.eventsOf(deploymentId)).at(-1)).toBe("deployment.rolled_back");
   });

@@ -38,7 +38,7 @@ const HOUR_MS = 3_600_000;
 /** How long the row of a removed app stays. */
 const KEPT_DAYS = 30;
 
-export interface AppsDeps extends Pick<FeatureKit, "db" | "clock" | "emit" | "enqueue" | "plan" | "secretBox" | "audit" | "watch"> {
+export interface AppsDeps extends Pick<FeatureKit, "db" | "clock" | "until" | "emit" | "enqueue" | "plan" | "secretBox" | "audit" | "watch"> {
   readonly catalogue: AppCatalogue;
   readonly follow: FollowApp;
   /** Those of these devices that the caller sees. */

@@ -24,7 +24,7 @@ export const deploymentGroups = {
 } as const;
 export type DeploymentGroups = typeof deploymentGroups;
 
-export interface DeploymentsDeps extends Pick<FeatureKit, "db" | "clock" | "emit" | "plan"> {
+export interface DeploymentsDeps extends Pick<FeatureKit, "db" | "clock" | "until" | "emit" | "plan"> {
   /** Apps and deployments need each other. */
   readonly placing: () => Placing;
   readonly logs: () => LogReads;

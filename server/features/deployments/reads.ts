@@ -6,6 +6,7 @@ import type { Handlers } from "../../core/feature.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
 import type { LogReads, Placing } from "../apps/index.ts";
+import type { Until } from "../live/index.ts";
 import { nextContent } from "./changes.ts";
 import { dashboardModel, describeDashboard } from "./dashboard.ts";
 import { compareContents } from "./plan.ts";
@@ -15,14 +16,15 @@ import { type DeploymentRow, findDeployment, pageOfDeployments, pageOfRevisions,
 export interface DeploymentReadsDeps {
   readonly db: Db;
   readonly clock: Clock;
+  readonly until: Until;
   readonly placing: () => Placing;
   readonly logs: () => LogReads;
 }
 
 type H = Handlers<typeof contract.deployments>;
-type Names = "list" | "listOfTenant" | "get" | "plan" | "listRevisions" | "listApps" | "timeline" | "dashboard" | "exportDashboard" | "logs" | "followLogs";
+type Names = "list" | "listOfTenant" | "get" | "wait" | "plan" | "listRevisions" | "listApps" | "timeline" | "dashboard" | "exportDashboard" | "logs" | "followLogs";
 
-export const createDeploymentReads = ({ db, clock, placing, logs }: DeploymentReadsDeps): Pick<H, Names> => {
+export const createDeploymentReads = ({ db, clock, until, placing, logs }: DeploymentReadsDeps): Pick<H, Names> => {
   const find = async (scope: SystemScope, deploymentId: string): Promise<DeploymentRow> => {
     const row = await findDeployment(db, scope, deploymentId);
     if (row === null) throw new AppError("DEPLOYMENT_NOT_FOUND", { details: { deploymentId } });
@@ -35,6 +37,10 @@ export const createDeploymentReads = ({ db, clock, placing, logs }: DeploymentRe
       return pageOfDeployments(db, scope, query);
     },
     get: async ({ scope }, { deploymentId }) => toDeployment(await find(scope, deploymentId)),
+    wait: ({ scope, signal }, { deploymentId, status, timeout: seconds }) => {
+      const read = async (): Promise<Deployment> => toDeployment(await find(scope, deploymentId));
+      return until(scope, { subjectId: deploymentId, seconds, signal, read, isDone: (deployment) => status.includes(deployment.status) });
+    },
     plan: createPlanning({ db, placing }, find),
     listRevisions: async ({ scope }, query) => {
       await find(scope, query.deploymentId);

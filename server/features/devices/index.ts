@@ -1,22 +1,20 @@
 // Devices: paired machines, their presence and their secrets. Other features pair through `enrol` and read through `find`.
-import { CLOSE, type CommandId, connectTo, contract, type Device, type DeviceId, type DeviceMetrics } from "../../../protocol/index.ts";
+import { CLOSE, type CommandId, connectTo, contract, type Device } from "../../../protocol/index.ts";
 import { isLimited } from "../../core/access.ts";
 import type { AuditTrail } from "../../core/audit.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { DeviceRef, Enqueue } from "../../core/delivery.ts";
 import { AppError } from "../../core/errors.ts";
-import { findEventVersion } from "../../core/event-version.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
-import { given, partOf } from "../../core/records.ts";
+import { given } from "../../core/records.ts";
 import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts";
 import type { SecurityWatch } from "../../core/security.ts";
-import type { DuplicateProbe, Evictor, Machine } from "../../core/sessions.ts";
+import type { DuplicateProbe, Machine } from "../../core/sessions.ts";
 import type { CreateBatch } from "../../platform/batch.ts";
 import type { Bus } from "../../platform/bus.ts";
-import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
 import type { DeploymentGroups } from "../deployments/index.ts";
@@ -26,6 +24,7 @@ import { type AnyDevice, createAnyDevice } from "./any-device.ts";
 import { createEnrol, createReissue, type Enrol, type PlanGuard, type Reissue, type ResetCommands } from "./enrol.ts";
 import { createFleetDevices, type FleetDevices } from "./fleets.ts";
 import { createPresence, type Presence } from "./presence.ts";
+import { createReadHandlers, type DeviceReadsDeps } from "./reads.ts";
 import { createRepairHandlers } from "./repair.ts";
 import { toMetrics } from "./rules.ts";
 import { createSecretHandlers } from "./secrets.ts";
@@ -38,13 +37,11 @@ import {
   findDevice,
   findDeviceSummary,
   findKnown,
-  getDevices,
   listIds,
   removeDevice,
   updateDevice,
 } from "./store/devices.ts";
 import { findByFingerprint, type KnownMachine } from "./store/enrol.ts";
-import { countGroups, listDevices } from "./store/list.ts";
 import { describeDevice, fencePresence } from "./store/presence.ts";
 import { createVisibility, type Visibility } from "./visibility.ts";
 
@@ -60,8 +57,7 @@ export { findSeen } from "./store/seen.ts";
 export type { Agents, DeviceSettings, Enrol, PlanGuard, Presence };
 export { deviceSettings };
 
-export interface DevicesDeps {
-  readonly db: Db;
+export interface DevicesDeps extends DeviceReadsDeps {
   readonly clock: Clock;
   readonly bus: Bus;
   readonly emit: Emit;
@@ -69,7 +65,6 @@ export interface DevicesDeps {
   readonly secrets: Pick<SecretBox, "seal" | "open">;
   readonly plan: PlanGuard;
   readonly deployments: Pick<DeploymentGroups, "has" | "findForDevices">;
-  readonly evictor: Evictor;
   readonly resetCommands: ResetCommands;
   /** The number of commands that wait for the device, and the commands that it must cancel. */
   readonly pendingCommands: (device: DeviceRef) => Promise<{ readonly queued: number; readonly cancel: readonly CommandId[] }>;
@@ -81,8 +76,6 @@ export interface DevicesDeps {
   readonly socketUrl: () => string;
   readonly createBatch: CreateBatch;
   readonly watch: SecurityWatch;
-  /** What the device reported over time. */
-  readonly history: (scope: SystemScope, deviceId: DeviceId, range: string) => Promise<DeviceMetrics>;
   readonly settings?: DeviceSettings;
   /** Called when a hint to other nodes could not be sent or the database rejects a heartbeat. */
   readonly onError?: (error: unknown) => void;
@@ -150,40 +143,6 @@ export const createDevices = (deps: DevicesDeps): Devices => {
     describe: (scope, report) => describeDevice(db, scope, report),
     anyDevice: createAnyDevice(deps),
     ofFleets: createFleetDevices(db, forget),
-  };
-};
-
-type Names = "list" | "listHosts" | "listPartial" | "getMany" | "summary" | "get" | "metrics" | "disconnect";
-const createReadHandlers = ({ db, evictor, history }: DevicesDeps): Pick<Handlers<typeof contract.devices>, Names> => {
-  return {
-    list: ({ scope }, query) => listDevices(db, scope, query),
-    listHosts: ({ scope }, query) => listDevices(db, scope, query),
-    listPartial: async ({ scope }, { fields, ...query }) => {
-      const { items, ...page } = await listDevices(db, scope, query);
-      return { items: items.map((device) => partOf(device, "deviceId", fields)), ...page };
-    },
-    getMany: async ({ scope }, { ids }) => ({ items: await getDevices(db, scope, ids) }),
-    summary: async ({ scope }, { groupBy }) => {
-      const version = await findEventVersion(db, scope);
-      return { ...(await countGroups(db, scope, groupBy)), version };
-    },
-    get: async ({ scope, fail }, { deviceId }) => {
-      const device = await findDevice(db, scope, deviceId);
-      if (device === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
-      return device;
-    },
-    metrics: async ({ scope, fail }, { deviceId, range }) => {
-      if ((await findDeviceSummary(db, scope, deviceId)) === null) throw fail("DEVICE_NOT_FOUND", { deviceId });
-      return history(scope, deviceId, range);
-    },
-    disconnect: ({ scope, fail, commit }, { deviceId }) =>
-      commit(async (tx, afterwards) => {
-        const device = await findDevice(tx, scope, deviceId);
-        if (device === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
-        const { connectivity, epoch } = device.connection;
-        if (connectivity === "realtime") afterwards(() => evictor.evict(deviceId, { close: CLOSE.tryLater, epochBelow: epoch + 1 }));
-        return { deviceId, disconnected: connectivity === "realtime" };
-      }),
   };
 };
 

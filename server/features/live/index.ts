@@ -18,6 +18,7 @@ import { findBeginning, readMissed } from "./resume.ts";
 import { createSeenTicks, type ReadSeen } from "./seen.ts";
 import { readNewest } from "./store.ts";
 import { createStreamCount, type StreamBounds } from "./streams.ts";
+import { createUntil, type Until } from "./until.ts";
 
 export interface LiveSettings extends StreamBounds {
   /** Cuts off a viewer that falls further behind; it resumes from its last id. */
@@ -57,8 +58,8 @@ export interface Live extends Feature<typeof contract.live> {
   /** Something changed in the tenant on another node: reads the new events for its viewers here. False when there are none. */
   readonly recheck: (tenantId: string) => boolean;
   readonly viewers: () => number;
-  /** Counts another stream. */
   readonly takePlace: ReturnType<typeof createStreamCount>;
+  readonly until: Until;
   /** The tenant's newest durable events, newest first; of the newest thousand those that a limited caller may know. */
   readonly recent: (scope: SystemScope, limit: number) => Promise<readonly DispatchedEvent[]>;
 }
@@ -97,14 +98,14 @@ async function* eachOnce(
 }
 
 const { position, gap } = contract.live.events;
-/** A guess: a place becomes free when somebody closes a stream. */
-const STREAM_RETRY_SECONDS = 30;
 
 type About = Pick<z.output<typeof contract.live.operations.watch.input>, "deviceId" | "deviceIds" | "commandIds">;
 const subjectsOf = ({ deviceId, deviceIds = [], commandIds = [] }: About): Filter["subjects"] => {
   const ids = [...(deviceId === undefined ? [] : [deviceId]), ...deviceIds, ...commandIds];
   return ids.length === 0 ? null : new Set(ids);
 };
+
+export type { Until } from "./until.ts";
 
 export const createLive = ({ db, clock, isShown, deviceNames, readSeen = async () => [], settings: given, onError = () => undefined }: LiveDeps): Live => {
   const settings = { ...DEFAULTS, ...given };
@@ -196,9 +197,8 @@ export const createLive = ({ db, clock, isShown, deviceNames, readSeen = async (
 
   return {
     handlers: implement(contract.live, {
-      watch: async function* ({ scope, signal, fail }, { types, lastEventId, seen: deviceIds = [], ...about }) {
+      watch: async function* ({ scope, signal }, { types, lastEventId, seen: deviceIds = [], ...about }) {
         const place = takePlace(scope);
-        if (typeof place !== "function") throw fail("STREAM_LIMIT_REACHED", { ...place }, { retryAfter: STREAM_RETRY_SECONDS });
         const { tenantId } = scope;
         const filter: Filter = { types: types ?? null, subjects: subjectsOf(about), endsOnly: about.sample === "terminal" };
         const buffer = createBuffer<Published>(settings.bufferedEvents);
@@ -226,9 +226,7 @@ export const createLive = ({ db, clock, isShown, deviceNames, readSeen = async (
         }
       },
     }),
-    dispatched: (events) => {
-      for (const event of events) feed.dispatched(event);
-    },
+    dispatched: (events) => void events.map(feed.dispatched),
     hint: (event) => feed.publish(event.scope.tenantId, toHint(event)),
     isWatched: feed.isWatched,
     recheck: feed.recheck,
@@ -238,6 +236,7 @@ export const createLive = ({ db, clock, isShown, deviceNames, readSeen = async (
     ],
     viewers: feed.viewers,
     takePlace,
+    until: createUntil(feed, takePlace),
     recent: async (scope, limit) => {
       if (!isLimited(scope)) return readNewest(db, scope.tenantId, limit);
       const shown: DispatchedEvent[] = [];

@@ -57,8 +57,9 @@ const successSchema = (schemas: Schemas, op: Operation): Json => {
   if (op.status !== 201) return envelope(output, meta(schemas));
   const hoisted = Object.entries(record.properties ?? {}).filter(([name]) => HOISTED.includes(name));
   const id = op.location === undefined ? {} : { id: { type: "string", description: "The id of the created record; every creation has this field." } };
-  // A record that calls its id so needs no second one.
-  const data = op.location === undefined || op.location.endsWith("/{id}") ? output : { allOf: [output, { type: "object", required: ["id"], properties: id }] };
+  // A record that has the field by itself needs no second one.
+  const data =
+    op.location === undefined || record.properties?.["id"] !== undefined ? output : { allOf: [output, { type: "object", required: ["id"], properties: id }] };
   return envelope(data, meta(schemas), { properties: { ...Object.fromEntries(hoisted), ...id }, required: Object.keys(id) });
 };
 

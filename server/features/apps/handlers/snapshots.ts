@@ -46,9 +46,8 @@ export const createAppSnapshots = ({
   rollback: ({ scope, commit, fail }, { appId, snapshotId }) =>
     commit(async (tx, afterwards) => {
       const before = await lockedApp(tx, scope, appId);
-      const found = await findSnapshot(tx, scope, appId, snapshotId);
-      if (found === null) throw unknown(snapshotId);
-      const { record: _, ...content } = found;
+      const content = await findSnapshot(tx, scope, appId, snapshotId);
+      if (content === null) throw unknown(snapshotId);
       if (content.appType !== before.appType) throw fail("SNAPSHOT_INCOMPATIBLE", { snapshotId, appType: before.appType });
       const { app, notify } = await orders.update(tx, scope, before, { content, event: "rollBack", by: actorOf(scope.principal) });
       afterwards(notify);

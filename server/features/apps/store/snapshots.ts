@@ -17,15 +17,11 @@ export interface Content {
   readonly config: AppConfig;
   readonly spec: AppSpec;
 }
-export interface StoredSnapshot extends Content {
-  readonly record: AppSnapshot;
-}
-const toSnapshot = (row: Prisma.AppSnapshotModel): StoredSnapshot => ({
-  appType: row.appType,
-  templateVersion: row.templateVersion,
-  config: row.config as AppConfig, // as: copied from the app's own columns
-  spec: row.spec as AppSpec,
-  record: recordOf(AppSnapshot, row),
+const toContent = ({ appType, templateVersion, config, spec }: Prisma.AppSnapshotModel): Content => ({
+  appType,
+  templateVersion,
+  config: config as AppConfig, // as: copied from the app's own columns
+  spec: spec as AppSpec,
 });
 
 interface Kept {
@@ -48,7 +44,7 @@ export const insertSnapshot = async (tx: Clients, { tenantId }: SystemScope, app
     });
     if (old.length > 0) await appSnapshot.deleteMany({ where: { snapshotId: { in: old.map(({ snapshotId }) => snapshotId) } } });
   }
-  return toSnapshot(row).record;
+  return recordOf(AppSnapshot, row);
 };
 
 export const countSnapshots = (db: Clients, scope: SystemScope, appId: string): Promise<number> =>
@@ -56,17 +52,17 @@ export const countSnapshots = (db: Clients, scope: SystemScope, appId: string): 
 
 /** Newest first. */
 export const listSnapshots = async (db: Clients, scope: SystemScope, appId: string): Promise<AppSnapshot[]> =>
-  (await db.for(scope).appSnapshot.findMany({ where: { appId }, orderBy: { snapshotId: "desc" } })).map((row) => toSnapshot(row).record);
+  (await db.for(scope).appSnapshot.findMany({ where: { appId }, orderBy: { snapshotId: "desc" } })).map((row) => recordOf(AppSnapshot, row));
 
-export const findSnapshot = async (db: Clients, scope: SystemScope, appId: string, snapshotId: string): Promise<StoredSnapshot | null> => {
+export const findSnapshot = async (db: Clients, scope: SystemScope, appId: string, snapshotId: string): Promise<Content | null> => {
   const row = await db.for(scope).appSnapshot.findFirst({ where: { appId, snapshotId } });
-  return row === null ? null : toSnapshot(row);
+  return row === null ? null : toContent(row);
 };
 
 /** What the app was in that revision; null when no snapshot tells. */
 export const findContent = async (db: Clients, scope: SystemScope, appId: string, revision: number): Promise<Content | null> => {
   const row = await db.for(scope).appSnapshot.findFirst({ where: { appId, revision }, orderBy: { snapshotId: "desc" } });
-  return row === null ? null : toSnapshot(row);
+  return row === null ? null : toContent(row);
 };
 
 export const removeSnapshot = async (tx: Clients, scope: SystemScope, appId: string, snapshotId: string): Promise<boolean> =>
