@@ -32,8 +32,7 @@ const DEFAULTS: AppLogSettings = {
 
 /** What the logs need of other features, and of the cluster. */
 export interface AppLogsWiring extends LogRoutesDeps {
-  /** Counts a stream of the caller; the bound instead if it is reached. */
-  /** Throws STREAM_LIMIT_REACHED. The function that it returns gives the place back. */
+  /** Counts a stream of the caller, or refuses it. Returns the function that gives its place back. */
   readonly takeStream: (scope: TenantScope) => () => void;
   /** False while messages between nodes get lost. */
   readonly nodesReach: () => boolean;
