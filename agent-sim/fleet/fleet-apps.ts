@@ -49,13 +49,13 @@ const hanging = (host: Host, seed: number, share: number): Host => {
 export const createFleetApps = ({ time, seed, failures, call }: FleetAppsOptions): FleetApps => {
   let version: number | null = null;
   const { hanging: hangingShare = 0, ...ofHost } = failures;
-  const host = createSimulatedHost({ time, seed, failures: ofHost, secretsOf: fetchSecretsBy(call), onChange: () => sync.changed() });
+  const host = createSimulatedHost({ time, seed, failures: ofHost, secretsOf: fetchSecretsBy(call, time), onChange: () => sync.changed() });
   const raise = (next: number): void => {
     if (version === null) sync.start();
     version = Math.max(version ?? 0, next);
   };
   const sync = createStateSync({ host, call, time, applied: { get: () => version ?? 0, raise } });
-  const logs = createLogHandlers({ host, call, time });
+  const logs = createLogHandlers({ host, time, call });
   return {
     handlers: { ...createHostHandlers({ host: hanging(host, seed, hangingShare), onVersion: raise }), ...logs.handlers },
     report: host.report,
