@@ -168,7 +168,7 @@ describe("a report", () => {
     await rig.ask(`POST ${path}/stop`);
     await rig.until(path, "stopped");
     const old = reportOf(appId, { state: "failed", failure: failureIn(1) });
-    expect(await rig.report(1, old, reportOf(newId("app")))).toEqual({ desiredVersion: 2, ignored: [expect.stringMatching(/^app_/)] });
+    expect(await rig.report(1, old, reportOf(newId("app")))).toEqual({ desiredVersion: 3, ignored: [expect.stringMatching(/^app_/)] });
     expect(await rig.ask(`GET ${path}`)).toMatchObject({ status: "stopped", drift: false, reported: { state: "stopped" } });
   });
 

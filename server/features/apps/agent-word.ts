@@ -8,7 +8,7 @@ import type { SystemScope } from "../../core/scope.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
 import { failureByEnd, failureSaid } from "./failures.ts";
 import type { Orders } from "./orders.ts";
-import type { AppRow } from "./record.ts";
+import { type AppRow, drifts } from "./record.ts";
 import { openSecrets } from "./sealing.ts";
 import { type AppEvent, canMoveApp, isInTransition } from "./states.ts";
 import type { AppStep, Steps } from "./steps.ts";
@@ -181,6 +181,14 @@ export const createAgentWord = ({ clock, secretBox, steps, orders }: AgentWordDe
     await saveApp(tx, scope, appId, { reported: null, reportedVersion: version, reportedAt: clock.now() });
   };
 
+  /** An agent that has applied this version although an app drifts gets a new version, which makes it carry out the desired state again. */
+  const repair = async (tx: Tx, scope: SystemScope, deviceId: DeviceId, version: number): Promise<number> => {
+    const desired = await readDesired(tx, scope, deviceId);
+    if (version < desired) return desired;
+    const isAmiss = (await appsOnDevice(tx, scope, deviceId)).some((row) => row.status !== "error" && drifts(row));
+    return isAmiss ? raiseDesired(tx, scope, deviceId) : desired;
+  };
+
   return {
     // as: the five commands have the same payload and the same output
     outcomes: Object.fromEntries(VERBS.map((verb) => [verb, handlerOf(verb)])) as unknown as AgentWord["outcomes"],
@@ -193,7 +201,7 @@ export const createAgentWord = ({ clock, secretBox, steps, orders }: AgentWordDe
         else if (report === undefined && row.reported !== null) await forget(tx, scope, row.appId, version);
       }
       const known = new Set<string>(rows.map(({ appId }) => appId));
-      return { desiredVersion: await readDesired(tx, scope, deviceId), ignored: [...said.keys()].filter((appId) => !known.has(appId)) };
+      return { desiredVersion: await repair(tx, scope, deviceId, version), ignored: [...said.keys()].filter((appId) => !known.has(appId)) };
     },
   };
 };

@@ -7,7 +7,7 @@ import type { AppRow } from "./store/app-row.ts";
 export type { AppRow } from "./store/app-row.ts";
 
 /** Whether the app is not as it should be, and nothing is under way to change it. */
-const drifts = ({ status, desiredState, revision, reported }: AppRow): boolean => {
+export const drifts = ({ status, desiredState, revision, reported }: AppRow): boolean => {
   if (isInTransition(status) || status === "removed") return false;
   if (reported === null) return desiredState !== "removed";
   return reported.state !== desiredState || (desiredState === "running" && reported.revision !== revision);
