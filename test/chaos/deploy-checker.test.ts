@@ -10,8 +10,11 @@ import {
   type OnDevice,
 } from "./deploy-checker.ts";
 
-const event = (type: string, [previous, status]: readonly [DeploymentEventFact["previous"], DeploymentEventFact["status"]], more: Partial<DeploymentEventFact> = {}) =>
-  ({ id: `evt_${type}_${status}`, type, revision: 1, currentRevision: null, status, previous, failed: false, ...more }) satisfies DeploymentEventFact;
+const event = (
+  type: string,
+  [previous, status]: readonly [DeploymentEventFact["previous"], DeploymentEventFact["status"]],
+  more: Partial<DeploymentEventFact> = {},
+) => ({ id: `evt_${type}_${status}`, type, revision: 1, currentRevision: null, status, previous, failed: false, ...more }) satisfies DeploymentEventFact;
 
 const INSTALLED = [
   event("created", [null, "pending"], { revision: 0 }),
@@ -23,7 +26,15 @@ const TAKEN_BACK = [
   event("started", ["updating", "rolling_back"], { revision: 2, currentRevision: 1 }),
   event("rolled_back", ["rolling_back", "active"], { revision: 2, currentRevision: 1, failed: true }),
 ];
-const APP = { appId: "app_1", deviceId: "dev_1", status: "running", desiredState: "running", revision: 1, reported: { state: "running", revision: 1 }, open: 0 } as const;
+const APP = {
+  appId: "app_1",
+  deviceId: "dev_1",
+  status: "running",
+  desiredState: "running",
+  revision: 1,
+  reported: { state: "running", revision: 1 },
+  open: 0,
+} as const;
 const fact = (more: Partial<DeploymentFact> = {}): DeploymentFact => ({
   ...{ deploymentId: "dep_1", status: "active", revision: 1, reason: null, message: null, app: APP, events: INSTALLED },
   ...more,

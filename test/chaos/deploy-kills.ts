@@ -10,6 +10,7 @@ import { makeFolder } from "../kit/workspace.ts";
 import { headersOf, inLanes, isSuccess, patience, tally } from "./calls.ts";
 import type { OnDevice } from "./deploy-checker.ts";
 import { countsOf, type DeployFleet, notesOn, withDeployFleet } from "./deploy-fleet.ts";
+import { readCounters } from "./deploy-truth.ts";
 import { type ProcessAgent, withProcessAgents } from "./process-agents.ts";
 import { type Rig, withRig } from "./rig.ts";
 import { type Context, hurried, type Scenario, type ScenarioOutcome } from "./scenario.ts";
@@ -156,7 +157,7 @@ const drill = async (stage: Stage, takenPort: number, control: boolean): Promise
     latencyMs: { p50: null, p99: null },
     notes: [
       `n counts revisions of ${ids.length} deployments on ${fleet.members.length} simulated devices and ${agents.length} real agents with ${real.length} processes: deployed, updated twice, rolled back and removed`,
-      `${agents.reduce((sum, { deaths }) => sum + deaths, 0)} kills of an agent, ${stage.rig.nodes.reduce((sum, { lives }) => sum + lives - 1, 0)} of a gateway; ${verdict.outcomes} outcomes, ${verdict.rolledBack} automatic rollbacks`,
+      `${agents.reduce((sum, { deaths }) => sum + deaths, 0)} kills of an agent, ${stage.rig.nodes.reduce((sum, { lives }) => sum + lives - 1, 0)} of a gateway; ${verdict.outcomes} outcomes, ${verdict.rolledBack} automatic rollbacks, ${(await readCounters(fleet.sql)).deadlocks} deadlocks`,
       ...notesOn(verdict),
     ],
   };

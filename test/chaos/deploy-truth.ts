@@ -80,6 +80,10 @@ const RESTING = `select count(*)::int as open from deployments where status not 
 /** How many deployments are still changing. */
 export const countChanging = async (sql: SqlConnection): Promise<number> => (await sql.query<{ open: number }>(RESTING))[0]?.open ?? 0;
 
-/** Committed transactions of the whole database so far. */
-export const countTransactions = async (sql: SqlConnection): Promise<number> =>
-  Number((await sql.query<{ n: string }>("select xact_commit as n from pg_stat_database where datname = current_database()"))[0]?.n ?? 0);
+/** Of the whole database so far. */
+export const readCounters = async (sql: SqlConnection): Promise<{ readonly transactions: number; readonly deadlocks: number }> => {
+  const [row] = await sql.query<{ transactions: string; deadlocks: string }>(
+    "select xact_commit as transactions, deadlocks from pg_stat_database where datname = current_database()",
+  );
+  return { transactions: Number(row?.transactions ?? 0), deadlocks: Number(row?.deadlocks ?? 0) };
+};

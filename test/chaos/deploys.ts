@@ -1,12 +1,12 @@
 // Deployments to many devices at once, with and without injected failures: every record ends, once, with its reason, and as the device runs it.
 import { randomUUID } from "node:crypto";
-import { type AgentOptions, type CommandHandler, createRandom, systemTime, systemTime as time, until } from "../../agent-sim/agent/index.ts";
+import { type AgentOptions, type CommandHandler, createRandom, errorOf, systemTime, systemTime as time, until } from "../../agent-sim/agent/index.ts";
 import { deployAll, ordersFor } from "../../agent-sim/fleet/deployments.ts";
 import { failingIn } from "../../agent-sim/fleet/fleet-apps.ts";
 import { inLanes, isSuccess, patience, tally } from "./calls.ts";
 import { checkViewed } from "./deploy-checker.ts";
 import { countsOf, type DeployFleet, notesOn, toActive, withDeployFleet } from "./deploy-fleet.ts";
-import { countTransactions, readEvents } from "./deploy-truth.ts";
+import { readCounters, readEvents } from "./deploy-truth.ts";
 import { watchFeed } from "./feed.ts";
 import { type Rig, withRig } from "./rig.ts";
 import { SOME_FAILURES_ARE_LOST } from "./sabotage.ts";
@@ -15,7 +15,7 @@ import { type Context, hurried, type Scenario, type ScenarioOutcome } from "./sc
 const PER_DEVICE = 3;
 /** The shortest that the gateway takes. */
 const TIMEOUT_SECONDS = 60;
-const REST_MS = 120_000;
+const REST_MS = 180_000;
 const IMPATIENT_MS = 5_000;
 const CALLS_MS = 120_000;
 const ENV = { COMMAND_QUEUE_PER_DEVICE: "2000" };
@@ -42,11 +42,11 @@ const runMany = ({ seed, scale, control }: Context): Promise<ScenarioOutcome> =>
     // The devices take as long as they say: the figures are of use only in real time.
     const options = { members, seed, clock: systemTime, ...(control ? { tune: silentAfterWork } : {}) };
     return withDeployFleet(rig, options, async (fleet) => {
-      const before = await countTransactions(fleet.sql);
+      const before = await readCounters(fleet.sql);
       const deployed = await deployAll(fleet.portal, ordersFor(members, PER_DEVICE, TIMEOUT_SECONDS), patience(CALLS_MS));
       const acceptedMs = time.wallMs() - (deployed[0]?.askedAtMs ?? 0);
       await fleet.untilSettled(control ? IMPATIENT_MS : REST_MS);
-      const transactions = (await countTransactions(fleet.sql)) - before;
+      const after = await readCounters(fleet.sql);
       const ids = deployed.map(({ deploymentId }) => deploymentId);
       const { verdict, facts } = await fleet.judge(ids, { withinMs: control ? IMPATIENT_MS : REST_MS });
       const { p50, p99, slowestMs } = await toActive(fleet.sql, new Map(deployed.map(({ deploymentId, askedAtMs }) => [deploymentId, askedAtMs])));
@@ -57,7 +57,7 @@ const runMany = ({ seed, scale, control }: Context): Promise<ScenarioOutcome> =>
         latencyMs: { p50, p99 },
         notes: [
           `${members.length} devices x ${PER_DEVICE} deployments, all ordered at once: answered after ${Math.round(acceptedMs)} ms, all active after ${Math.round(slowestMs)} ms; ms are from the order of all to active`,
-          `${(transactions / deployed.length).toFixed(1)} transactions of the whole database for each deployment`,
+          `${((after.transactions - before.transactions) / deployed.length).toFixed(1)} transactions of the whole database for each deployment, ${after.deadlocks - before.deadlocks} deadlocks`,
           ...notesOn(verdict),
           ...facts.flatMap(({ status, reason, message }) => (status === "failed" ? [`${reason}: ${message}`] : [])).slice(0, 3),
         ],
@@ -70,7 +70,8 @@ const updateAll = async ({ portal }: DeployFleet, ids: readonly string[], config
   const answers = new Map<string, number>();
   await inLanes(ids, 32, async (id, index) => {
     const answer = await portal.change(id, "redeploy", { key: randomUUID(), body: { configuration: configuration(index) }, retry: patience(CALLS_MS) });
-    tally(answers, isSuccess(answer) ? "accepted" : String(answer.status));
+    const { code, details } = errorOf(answer);
+    tally(answers, isSuccess(answer) ? "accepted" : `${answer.status} ${code} ${JSON.stringify(details ?? null)}`);
   });
   return answers;
 };
@@ -91,7 +92,7 @@ const firstEvent = async ({ sql }: DeployFleet, { credentials }: Rig): Promise<s
 const FAILING = 0.15;
 const runFailures = ({ seed, scale, control }: Context): Promise<ScenarioOutcome> =>
   withRig({ nodes: 1, seed, env: ENV, sabotage: control ? SOME_FAILURES_ARE_LOST : undefined }, async (rig) => {
-    const members = await rig.provision(scale.agents > 50 ? 200 : 16);
+    const members = await rig.provision(scale.agents);
     const options = { members, seed, clock: hurried(scale.haste), failures: failingIn(FAILING) };
     return withDeployFleet(rig, options, async (fleet) => {
       const feed = watchFeed({ port: rig.apiProxy.port, credentials: rig.credentials, types: ["deployment.*", "app.*"], after: await firstEvent(fleet, rig) });
@@ -101,11 +102,11 @@ const runFailures = ({ seed, scale, control }: Context): Promise<ScenarioOutcome
         const orders = ordersFor(members, PER_DEVICE, TIMEOUT_SECONDS);
         const deployed = await deployAll(fleet.portal, orders, patience(CALLS_MS));
         const ids = deployed.map(({ deploymentId }) => deploymentId);
-        await fleet.untilSettled(restMs);
+        if (!(await fleet.untilSettled(restMs)) && !control) throw new Error("the deployments did not end in time");
         const answers = await updateAll(fleet, ids, (index) => ({ port: 30_000 + Math.floor(random() * 30) * 100 + (index % PER_DEVICE) }));
         await fleet.untilSettled(restMs);
         const { verdict } = await fleet.judge(ids, { withinMs: control ? IMPATIENT_MS : REST_MS });
-        const written = await readEvents(fleet.sql);
+        const [written, { deadlocks }] = [await readEvents(fleet.sql), await readCounters(fleet.sql)];
         await until(time, () => feed.events.length >= written.length, { everyMs: 100, withinMs: control ? IMPATIENT_MS : REST_MS });
         const failed = Object.entries(verdict.byStatus).reduce((sum, [status, count]) => sum + (status.startsWith("failed") ? count : 0), 0);
         const refused = [...answers].reduce((sum, [answer, count]) => sum + (answer === "accepted" ? 0 : count), 0);
@@ -116,7 +117,8 @@ const runFailures = ({ seed, scale, control }: Context): Promise<ScenarioOutcome
           latencyMs: { p50: null, p99: null },
           notes: [
             `n counts revisions of ${deployed.length} deployments on ${members.length} devices, ${FAILING * 100} % with an injected failure: to start, in the health check, by hanging until the deadline, by a crash later`,
-            `${verdict.outcomes} outcomes, ${verdict.rolledBack} automatic rollbacks, ${written.length} events, all in order for a viewer`,
+            `${verdict.outcomes} outcomes, ${verdict.rolledBack} automatic rollbacks, ${written.length} events, all in order for a viewer; ${deadlocks} deadlocks`,
+            ...[...answers].flatMap(([answer, count]) => (answer === "accepted" ? [] : [`${count} updates refused: ${answer}`])),
             ...notesOn(verdict),
           ],
         };
