@@ -1,6 +1,7 @@
 // What tests change about a node: shorter periods, and no background jobs.
 import type { ClusterSettings } from "./cluster.ts";
 import type { AdminSettings } from "./features/admin/index.ts";
+import type { AppLogSettings } from "./features/apps/index.ts";
 import type { CommandSettings } from "./features/commands/index.ts";
 import type { WebhooksDeps } from "./features/webhooks/index.ts";
 import type { ChannelSettings } from "./gateway/channel/settings.ts";
@@ -11,6 +12,7 @@ export interface AppSettings {
   readonly commands?: Partial<CommandSettings>;
   readonly channel?: Partial<ChannelSettings>;
   readonly admin?: Partial<AdminSettings>;
+  readonly appLogs?: Partial<AppLogSettings>;
   readonly outbound?: Partial<OutboundSettings>;
   readonly webhooks?: WebhooksDeps["settings"];
   readonly lingerMs?: number;

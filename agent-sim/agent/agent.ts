@@ -30,7 +30,7 @@ const STOP_MS = 2_000;
 
 export interface Agent {
   start(): void;
-  /** A call that is signed as the agent, for its own device. Rejects with NoAnswer if the network or the gateway fails. */
+  /** A call that is signed as the agent, for its own device. A text is sent unchanged, as NDJSON. Rejects with NoAnswer if the network or the gateway fails. */
   call(method: HttpCall["method"], path: string, body?: unknown): Promise<HttpAnswer>;
   /** Gives running commands two seconds to end, says goodbye and closes. */
   stop(goodbye?: z.input<typeof Goodbye>): Promise<void>;
@@ -146,9 +146,10 @@ export const createAgent = (given: AgentOptions): Agent => {
   const context: AgentContext = { options, state, keys, sign, acks, executor, polling, instanceId };
   return {
     call: (method, path, given) => {
-      const body = given === undefined ? undefined : JSON.stringify(given);
+      const isText = typeof given === "string";
+      const body = given === undefined || isText ? given : JSON.stringify(given);
       const headers = sign(identity, { method, target: path, body: body ?? "" }, new Date(stampMs(options, state)));
-      return http.call({ method, path, headers, ...(body === undefined ? {} : { body }) });
+      return http.call({ method, path, headers, ...(body === undefined ? {} : { body }), ...(isText ? { type: "application/x-ndjson" } : {}) });
     },
     start: () => {
       executor.resume();

@@ -16,6 +16,8 @@ export interface HttpCall {
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent unchanged, because it may be signed. */
   readonly body?: string;
+  /** Of the body; default: JSON. */
+  readonly type?: string;
 }
 
 export interface HttpAnswer {
@@ -63,10 +65,10 @@ export const createHttp = (url: string, maxSockets = 64): Http => {
 
   return {
     close: () => pool.destroy(),
-    call: ({ method, path, headers = {}, body }) =>
+    call: ({ method, path, headers = {}, body, type = "application/json" }) =>
       new Promise((resolve, reject) => {
         const fail = (error: Error): void => reject(new NoAnswer(error.message, { cause: error }));
-        const all = { ...headers, ...(body === undefined ? {} : { "content-type": "application/json", "content-length": String(Buffer.byteLength(body)) }) };
+        const all = { ...headers, ...(body === undefined ? {} : { "content-type": type, "content-length": String(Buffer.byteLength(body)) }) };
         const request = (secure ? https : http).request(
           { agent: pool, protocol: base.protocol, hostname: base.hostname.replace(/^\[|\]$/g, ""), port: base.port, method, path: prefix + path, headers: all },
           (response) =>

@@ -17,6 +17,7 @@ import {
   type Time,
 } from "../agent/index.ts";
 import { createHostHandlers } from "../host/handlers.ts";
+import { createLogHandlers } from "../host/log-handlers.ts";
 import { createSimulatedHost, type SimulatedHostOptions } from "../host/simulated.ts";
 import { fetchSecretsBy } from "../host/state-sync.ts";
 import type { CommandTracker } from "./command-tracker.ts";
@@ -106,7 +107,11 @@ const createMember = (
     fingerprint: member.fingerprint,
     heartbeatSec: options.heartbeatSec,
     journal: createMemoryJournal(time.wallMs),
-    handlers: { ...createHandlers({ apps: createApps({ time, random }), time }), ...createHostHandlers({ host, onVersion: noop }) },
+    handlers: {
+      ...createHandlers({ apps: createApps({ time, random }), time }),
+      ...createHostHandlers({ host, onVersion: noop }),
+      ...createLogHandlers({ host, time, call: (...called) => agent.call(...called) }).handlers,
+    },
     mode: polls ? "poll" : "socket",
     firstWindowMs: (members.length / rampPerSecond) * 1_000,
   };

@@ -5,6 +5,7 @@ import type { Agent, CommandHandlers, Time } from "../agent/index.ts";
 import { createComposeHost } from "./compose.ts";
 import { createHostHandlers } from "./handlers.ts";
 import type { Host, HostOptions } from "./host.ts";
+import { createLogHandlers } from "./log-handlers.ts";
 import { readText, replaceFile, systemDisk } from "./processes/disk.ts";
 import { openProcessHost } from "./processes/process-host.ts";
 import { createSimulatedHost } from "./simulated.ts";
@@ -68,8 +69,9 @@ export const openDeviceHost = (options: DeviceHostOptions): DeviceHost => {
     secretsOf: async (appId) => fetchSecretsBy(await connected)(appId),
     onChange: () => changed(),
   });
+  const logs = createLogHandlers({ host, time, call: async (...called) => (await connected)(...called) });
   return {
-    handlers: createHostHandlers({ host, onVersion: applied.raise }),
+    handlers: { ...createHostHandlers({ host, onVersion: applied.raise }), ...logs.handlers },
     start: ({ call }) => {
       const sync = createStateSync({ host, call, time, applied });
       [changed, stop] = [sync.changed, sync.stop];
@@ -78,6 +80,7 @@ export const openDeviceHost = (options: DeviceHostOptions): DeviceHost => {
     },
     close: async () => {
       stop();
+      logs.stop();
       await host.close();
     },
   };

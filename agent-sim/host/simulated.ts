@@ -38,6 +38,7 @@ const REASONS: Readonly<Record<Stage, string>> = {
   removing: "DISK_FULL",
 };
 const MAX_LINES = 200;
+const REQUEST_MS = 1_000;
 
 interface SimulatedApp {
   current: DesiredApp | null;
@@ -46,6 +47,7 @@ interface SimulatedApp {
   failure: AppFailure | null;
   restarts: number;
   attempts: number;
+  requests: number;
   readonly lines: string[];
   readonly followers: Set<(line: string | null) => void>;
 }
@@ -75,6 +77,7 @@ const newApp = (): SimulatedApp => ({
   failure: null,
   restarts: 0,
   attempts: 0,
+  requests: 0,
   lines: [],
   followers: new Set(),
 });
@@ -202,13 +205,24 @@ export const createSimulatedHost = (options: SimulatedHostOptions): Host => {
     return reportOf(appId, app);
   };
   const change = (given: DesiredApp, anew: boolean): Promise<ReportedApp> => inTurn(given.appId, () => carryOut(given, anew));
+  /** A running app that somebody follows answers a request every second. */
+  const serve = (appId: string, app: SimulatedApp, signal: AbortSignal): void => {
+    time.after(REQUEST_MS, () => {
+      if (app.state === "running") log(app, `request ${++app.requests} answered in ${Math.ceil(chance(seed, appId, app.requests) * 100)} ms`);
+      if (app.followers.size > 0 && !signal.aborted) serve(appId, app, signal);
+    });
+  };
   const known = (appId: string): SimulatedApp => [...apps].find(([id]) => id === appId)?.[1] ?? refuse("UNKNOWN_APP", "this app is not on the device");
   return {
     apply: (desired) => change(desired, false),
     restart: (desired) => change(desired, true),
     report: () => [...apps].map(([appId, app]) => reportOf(appId, app)),
     tail: async (appId, count) => (count > 0 ? known(appId).lines.slice(-count) : []),
-    follow: (appId, signal) => queueOf(known(appId), signal),
+    follow: (appId, signal) => {
+      const app = known(appId);
+      serve(appId, app, signal);
+      return queueOf(app, signal);
+    },
     close: async () => {
       for (const { followers } of apps.values()) for (const tell of followers) tell(null);
     },

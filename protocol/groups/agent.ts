@@ -2,6 +2,8 @@
 import { z } from "zod";
 import { AgentId, DeploymentId, DeviceId, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
+import { AgentEvent, MAX_AGENT_EVENTS } from "../records/agent-event.ts";
+import { MAX_CHUNK_BYTES } from "../records/app-log.ts";
 import { DesiredApp, ReportedApp } from "../records/app-spec.ts";
 
 const Timestamp = z.iso.datetime();
@@ -83,6 +85,32 @@ export const agent = group({
         dockerVersion: z.string().max(64).optional(),
       }),
       output: z.object({ deviceId: DeviceId, updatedAt: Timestamp }),
+    }),
+    sendLogs: mutation({
+      ...common,
+      summary: "Send lines of an app's log",
+      rest: ["POST /agent/logs"],
+      limit: "logs",
+      idempotency: "none",
+      rawBody: "chunk",
+      rawType: "application/x-ndjson",
+      maxBodyBytes: MAX_CHUNK_BYTES,
+      input: z.strictObject({
+        chunk: z
+          .string()
+          .min(1)
+          .max(MAX_CHUNK_BYTES)
+          .describe("NDJSON: first a line with `followId`, `n` and perhaps `skipped`, `done` and `truncated`, then a line `{at, stream, text}` for each line."),
+      }),
+      output: z.object({ watched: z.boolean().describe("`false`: nobody watches (any more). Stop to send this `followId`.") }),
+    }),
+    reportEvents: mutation({
+      ...common,
+      summary: "Report what happened on the device",
+      rest: ["POST /agent/events"],
+      limit: "events",
+      input: z.strictObject({ events: z.array(AgentEvent).min(1).max(MAX_AGENT_EVENTS) }),
+      output: z.object({ accepted: z.int() }),
     }),
   },
 });

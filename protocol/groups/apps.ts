@@ -9,9 +9,11 @@ import { awaitedFields, MAX_WAIT_SECONDS } from "../kit/wait.ts";
 import { App, AppSnapshot, AppStatus, Timeline } from "../records/app.ts";
 import { appEvents } from "../records/app-events.ts";
 import { ConfigInput, MAX_SECRETS, SecretsInput, SecretValue } from "../records/app-input.ts";
+import { LogBatch, LogLine } from "../records/app-log.ts";
 import { DesiredApp, ReportedApp, VariableName } from "../records/app-spec.ts";
 import { AppCategory, AppTemplate } from "../records/app-template.ts";
 import { ConfigProperty, ConfigSchema } from "../records/config-schema.ts";
+import { appLogCommands, appLogOperations } from "./app-logs.ts";
 
 const Name = z.string().trim().min(1).max(100);
 const one = z.strictObject({ appId: ref("app") });
@@ -33,8 +35,9 @@ const ordered = {
 
 export const apps = group({
   tag: "Apps",
-  records: { App, AppSnapshot, AppTemplate, ConfigSchema, ConfigProperty },
+  records: { App, AppSnapshot, AppTemplate, ConfigSchema, ConfigProperty, LogLine, LogBatch },
   operations: {
+    ...appLogOperations,
     templates: query({
       ...read,
       summary: "List the applications of the catalogue",
@@ -241,6 +244,7 @@ export const apps = group({
     stop: command("app.stop", { summary: "Stop an app", ...ordered }),
     restart: command("app.restart", { summary: "Restart an app", ...ordered }),
     remove: command("app.remove", { summary: "Remove an app", ...ordered }),
+    ...appLogCommands,
   },
   events: appEvents,
 });

@@ -9,6 +9,7 @@ import { Timeline } from "../records/app.ts";
 import { ConfigInput, SecretsInput } from "../records/app-input.ts";
 import { AppSummary, Deployment, DeploymentPlan, DeploymentRevision, DeploymentStatus } from "../records/deployment.ts";
 import { deploymentEvents } from "../records/deployment-events.ts";
+import { deploymentLogOperations } from "./app-logs.ts";
 
 const Timestamp = z.iso.datetime();
 const Name = z.string().trim().min(1).max(100);
@@ -39,6 +40,7 @@ export const deployments = group({
   tag: "Deployments",
   records: { Deployment, DeploymentRevision, AppSummary, DeploymentPlan },
   operations: {
+    ...deploymentLogOperations,
     list: query({ ...read, summary: "List deployments", rest: ["GET /deployments"], list: "page", input: list, output: paged(Deployment) }),
     listOfTenant: query({
       ...read,

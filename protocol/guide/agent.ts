@@ -1,6 +1,6 @@
 // Guide to an agent's operations on its own device.
 import type { Guide } from "./guide.ts";
-import { AT, IDS } from "./records.ts";
+import { AT, IDS, LOG_LINE } from "./records.ts";
 
 const { agentId, appId, deploymentId, deviceId, tenantId } = IDS;
 
@@ -72,6 +72,18 @@ export const agent: Guide<"agent"> = {
       "Reports every app of the device, at start and whenever one changes. A report of an older version never undoes a newer change. Remove the apps in `ignored`.",
     input: { version: 7, apps: [reported] },
     output: { desiredVersion: 7, ignored: [] },
+  },
+  sendLogs: {
+    description:
+      "Answers `app.logs` and `app.logs.follow`: the lines of the log in chunks of at most 256 KiB, with the app's secrets masked. Send a chunk at least every 15 seconds, also one without lines, and stop when the answer says `watched: false`. A line longer than 16 KiB is cut. Send a chunk again, with the same `n`, if you got no answer. A line that is not understood answers 400 with its number.",
+    input: { chunk: `${JSON.stringify({ followId: "flw_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R", n: 1 })}\n${JSON.stringify(LOG_LINE)}\n` },
+    output: { watched: true },
+  },
+  reportEvents: {
+    description:
+      "Each becomes an event `device.reported`, which webhooks deliver and alert rules can count. With an `Idempotency-Key` you can repeat the call safely.",
+    input: { events: [{ type: "disk.smart_failure", severity: "critical", timestamp: AT, details: { disk: "/dev/sda" } }] },
+    output: { accepted: 1 },
   },
   reportInventory: {
     description: "Stores what the machine is, for people who look at the device. You can send fields of your own beside the known ones.",

@@ -1,6 +1,6 @@
 // Guide to apps and the catalogue.
 import type { Guide } from "./guide.ts";
-import { AT, IDS, LATER } from "./records.ts";
+import { AT, IDS, LATER, LOG_LINE } from "./records.ts";
 
 const template = {
   id: "key-value",
@@ -110,6 +110,18 @@ export const apps: Guide<"apps"> = {
       ],
       waitsFor: { commandId, deviceId },
     },
+  },
+  logs: {
+    description:
+      "Asks the device's agent for the end of the log and waits up to 15 seconds for it. The gateway stores none of it. An app that is not on its device has no lines.",
+    input: { appId, tail: 50 },
+    output: { lines: [LOG_LINE], truncated: false },
+  },
+  followLogs: {
+    description:
+      "Sends lines as the app writes them, in batches, until you close the stream. The first item comes at once. `skipped` counts lines that are missing, because they came faster than you read. While the device is offline the stream says so and waits; for an app that is not on its device it ends. Open it before you read the end of the log, so that no line falls between.",
+    input: { appId },
+    output: { lines: [LOG_LINE], skipped: 0, notice: null },
   },
   create: {
     description:

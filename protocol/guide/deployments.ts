@@ -1,6 +1,6 @@
 // Guide to deployments.
 import type { Guide } from "./guide.ts";
-import { AT, IDS, LATER } from "./records.ts";
+import { AT, IDS, LATER, LOG_LINE } from "./records.ts";
 
 const { appId, commandId, deploymentId, deviceId, tenantId, userId } = IDS;
 const configuration = { port: 8_701, maxKeys: 10_000 };
@@ -100,6 +100,16 @@ export const deployments: Guide<"deployments"> = {
     description: "A deployment has one app, or none yet.",
     input: { deploymentId },
     output: { items: [{ appId, appName: "Key-value store", deploymentId, status: "running", configuration }] },
+  },
+  logs: {
+    description: "The same as `GET /apps/{appId}/logs`, for the deployment's app. Without an app there are no lines.",
+    input: { deploymentId, tail: 50 },
+    output: { lines: [LOG_LINE], truncated: false },
+  },
+  followLogs: {
+    description: "The same as `GET /apps/{appId}/logs/stream`, for the deployment's app.",
+    input: { deploymentId },
+    output: { lines: [LOG_LINE], skipped: 0, notice: null },
   },
   timeline: {
     description: "Each change of the state, with its cause, and the command whose end comes next.",

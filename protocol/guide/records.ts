@@ -144,3 +144,5 @@ export const progress = {
   currentStep: "docker_install",
   steps: { preflight_check: "completed", docker_install: "in_progress" },
 };
+
+export const LOG_LINE = { at: AT, stream: "stdout", text: "listening on port 8701" };

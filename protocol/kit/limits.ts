@@ -21,6 +21,11 @@ export const LIMITS = {
   agent: [perMinute("agent", 100, "credential")],
   heartbeat: [perMinute("heartbeat", 60, "device")],
   inventory: [perMinute("inventory", 6, "credential")],
+  // Each chunk may go on to another node.
+  logs: [perMinute("logs", 240, "credential"), perMinute("logs.tenant", 2_400, "tenant")],
+  events: [perMinute("events", 60, "credential")],
+  // Each call waits for a device.
+  "app.logs": [perMinute("standard", 100, "credential"), perMinute("tenant", 1_000, "tenant"), perMinute("app.logs", 30, "credential")],
   // Exporters send every few seconds, and all devices of a tenant may.
   traces: [perMinute("traces", 120, "credential"), perMinute("traces.tenant", 6_000, "tenant")],
   anonymous: [perMinute("anonymous", 60, "ip")],

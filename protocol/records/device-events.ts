@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { event, hint } from "../kit/event.ts";
 import { DeploymentId, DeviceId } from "../kit/ids.ts";
+import { AgentEventSeverity } from "./agent-event.ts";
 
 export const DeviceStatus = z.enum(["online", "offline", "provisioning"]);
 export type DeviceStatus = z.infer<typeof DeviceStatus>;
@@ -75,6 +76,17 @@ export const deviceEvents = {
   ),
   secretsRead: event("device.secrets_read", z.object({ deviceId: DeviceId, actor: z.string() }), "Somebody other than its agent read a device's secrets"),
   secretsRotated: event("device.secrets_rotated", z.object({ deviceId: DeviceId }), "A device began to use its new secret"),
+  reported: event(
+    "device.reported",
+    z.object({
+      deviceId: DeviceId,
+      type: z.string().describe("The agent's own word."),
+      severity: AgentEventSeverity,
+      timestamp: Timestamp.describe("By the device's clock."),
+      details: z.record(z.string(), z.json()),
+    }),
+    "A device's agent reported something that happened there",
+  ),
   signatureVersionChanged: event(
     "device.signature_version_changed",
     z.object({

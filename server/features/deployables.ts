@@ -1,7 +1,7 @@
 // Creates the features of what devices run: apps and deployments, which need each other.
 import type { Clients } from "../core/database.ts";
 import type { SystemScope } from "../core/scope.ts";
-import { type AppCatalogue, type CancelOrdered, createAppFeature, type Placing } from "./apps/index.ts";
+import { type AppCatalogue, type AppLogsWiring, type CancelOrdered, createAppFeature, type Placing } from "./apps/index.ts";
 import { createDeployments } from "./deployments/index.ts";
 import type { FeatureKit } from "./kit.ts";
 
@@ -13,13 +13,15 @@ interface Others {
     findSummary(scope: SystemScope, deviceId: string): Promise<{ readonly status: string } | null>;
   };
   readonly commands: { readonly cancelOrdered: CancelOrdered };
+  readonly logs: AppLogsWiring;
 }
 
-export const createDeployables = ({ kit, catalogue, devices, commands }: Others) => {
-  const deployments = createDeployments({ ...kit, placing: (): Placing => apps.placing });
+export const createDeployables = ({ kit, catalogue, devices, commands, logs }: Others) => {
+  const deployments = createDeployments({ ...kit, placing: (): Placing => apps.placing, logs: () => apps.logs });
   const apps = createAppFeature({
     ...kit,
     catalogue,
+    logs,
     follow: deployments.follow,
     adopt: deployments.adopt,
     knownDevices: devices.known,

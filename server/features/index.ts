@@ -22,7 +22,7 @@ import { deleteRowsOf } from "../platform/tenant-client.ts";
 import { type AdminSettings, createAdmin, type ThisNode } from "./admin/index.ts";
 import { createAlerting } from "./alerting.ts";
 import { createApiKeys } from "./api-keys/index.ts";
-import type { AppCatalogue } from "./apps/index.ts";
+import type { AppCatalogue, AppLogSettings } from "./apps/index.ts";
 import { createBeginTrial, createBilling } from "./billing/index.ts";
 import { spreadChanges } from "./changes.ts";
 import type { CommandSettings } from "./commands/index.ts";
@@ -78,6 +78,7 @@ export interface FeaturesDeps extends Installation {
   /** For tests. */
   readonly settings?: {
     readonly admin?: Partial<AdminSettings>;
+    readonly appLogs?: Partial<AppLogSettings>;
     readonly commands?: Partial<CommandSettings>;
     readonly outbound?: Partial<OutboundSettings>;
     readonly webhooks?: WebhooksDeps["settings"];
@@ -99,6 +100,8 @@ export const createFeatures = (deps: FeaturesDeps) => {
     onError,
   });
 
+  // Without Redis messages stay within the process, which suffices for a single node.
+  const hintsArrive = (): boolean => bus.healthy() && (config.REDIS_URL !== undefined || admin.liveNodes() <= 1);
   const toLimit: ToLimit = (tenantId, selector) => fleets.toLimit(tenantId, selector);
   const tenants = createTenants({
     ...kit,
@@ -131,11 +134,14 @@ export const createFeatures = (deps: FeaturesDeps) => {
     outcomes,
     wakeRelay: outbox.wake,
     socketUrl,
-    liveNodes: () => admin.liveNodes(),
+    hintsArrive,
     onError,
     apps: () => deployables.apps.ofDevice,
   });
-  const deployables = createDeployables({ kit, catalogue: deps.catalogue, devices, commands });
+  const deployables = createDeployables({
+    ...{ ...deps, kit, devices, commands },
+    logs: { bus, takeStream: live.takePlace, nodesReach: hintsArrive, onError: (error) => onError("logs", error), settings: deps.settings?.appLogs },
+  });
   const roles = createRoles({ ...kit, ...tenants, knownDevices: devices.known, holdFleets: (...holding) => fleets.holdForLimit(...holding) });
   const stuck: FindStuck[] = [outbox.stuck, createStuckMails(db)];
   const admin = createAdmin({

@@ -19,14 +19,15 @@ interface Others {
   readonly outcomes: ReadonlyMap<string, RegisteredOutcome>;
   readonly wakeRelay: () => void;
   readonly socketUrl: () => string;
-  readonly liveNodes: () => number;
+  /** False while hints between nodes get lost. */
+  readonly hintsArrive: () => boolean;
   readonly onError: (what: string, error: unknown) => void;
   /** What devices run; known later. */
   readonly apps: () => DeviceApps;
 }
 
-export const createMachines = (deps: FeaturesDeps, { kit, tenants, live, outcomes, wakeRelay, socketUrl, liveNodes, onError, apps }: Others) => {
-  const { config, clock, cluster, nodeId, publicUrl } = deps;
+export const createMachines = (deps: FeaturesDeps, { kit, tenants, live, outcomes, wakeRelay, socketUrl, hintsArrive, onError, apps }: Others) => {
+  const { config, cluster, nodeId, publicUrl } = deps;
   const { bus, notifier, channelOf } = cluster;
   const devices = createDevices({
     ...kit,
@@ -60,8 +61,7 @@ export const createMachines = (deps: FeaturesDeps, { kit, tenants, live, outcome
     presence: devices.presence,
     devices: { ...devices, find: devices.findSummary },
     settings: { ...commandSettings(config), ...deps.settings?.commands },
-    // Without Redis hints stay within the process, which suffices for a single node.
-    hintsArrive: () => bus.healthy() && (config.REDIS_URL !== undefined || liveNodes() <= 1),
+    hintsArrive,
     meters: deps.metrics.commandMeters,
     tracing: deps.tracing,
     log: deps.log,
@@ -69,7 +69,7 @@ export const createMachines = (deps: FeaturesDeps, { kit, tenants, live, outcome
   return {
     devices,
     commands,
-    agent: createAgent({ clock, devices, apps, settings: { publicUrl, ...agentSettings(config) } }),
+    agent: createAgent({ ...kit, devices, apps, settings: { publicUrl, ...agentSettings(config) } }),
     agentSessions: createAgentSessions({ db: kit.db, presence: devices.presence, delivery: commands.delivery, createBatch }),
   };
 };

@@ -2,6 +2,7 @@
 import type { LimitClass } from "../../protocol/index.ts";
 import type { Clock } from "../core/clock.ts";
 import type { LoadAnswer, LoadCaller, LoadCalls } from "../core/load-calls.ts";
+import { nothingBlocked } from "../core/security.ts";
 import type { Identity } from "./auth/identity.ts";
 import type { Entry } from "./catalogue.ts";
 import { answerOf } from "./handed-context.ts";
@@ -45,7 +46,7 @@ export const createLoadCalls = ({ entries, clock, pipeline: deps, infoOf }: Load
   const pipeline = createPipeline({ ...deps, limits: NO_LIMITS });
   const transportFor = (caller: LoadCaller): HttpTransport => {
     const identity: Identity = { kind: "user", userId: caller.userId, email: caller.email, claimedTenantId: caller.tenantId };
-    return createRest({ entries: harmless, pipeline, clock, infoOf, authenticate: async () => identity });
+    return createRest({ entries: harmless, pipeline, clock, infoOf, onBlocked: nothingBlocked.onBlocked, authenticate: async () => identity });
   };
   // Making a transport compiles the whole table, so each caller has one for as long as it makes calls.
   const transports = new WeakMap<LoadCaller, HttpTransport>();

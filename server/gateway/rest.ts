@@ -3,11 +3,13 @@ import { type Auth, type Deprecated, type Operation, type Page, type PageQuery, 
 import { type Clock, isoText } from "../core/clock.ts";
 import { AppError } from "../core/errors.ts";
 import type { RateLimitVerdict } from "../core/rate-limiter.ts";
+import type { Blocks } from "../core/security.ts";
 import { type Credential, isSigned, readCredential } from "./auth/credentials.ts";
 import { type Identity, NOBODY } from "./auth/identity.ts";
 import type { Entry } from "./catalogue.ts";
 import { hasSecret } from "./compression.ts";
 import { errorBody, locationOf, pageLinks, successText } from "./envelope.ts";
+import { callStream, renderEvents } from "./event-stream.ts";
 import { UPGRADE_HEADERS } from "./handshake.ts";
 import { limitHeaders, RateLimited } from "./limits.ts";
 import { asRpcStatus, isProtobuf, renderOtlp } from "./otlp.ts";
@@ -29,6 +31,7 @@ export interface RestDeps {
   readonly infoOf: (request: HttpRequest, prefix: Prefix) => RequestInfo;
   /** Proves a credential; a failed one counts against the address and may come back as RATE_LIMIT_EXCEEDED. */
   readonly authenticate: (credential: Credential, info: RequestInfo, body: Uint8Array) => Promise<Identity>;
+  readonly onBlocked: Blocks["onBlocked"];
   /** Browsers learn there why a sign-in failed. */
   readonly hasSignInPage?: boolean;
 }
@@ -79,7 +82,16 @@ const deprecationLinks = ({ successor }: Deprecated): readonly string[] => [
   ...(successor === undefined ? [] : [`</v1${successor}>; rel="successor-version"`]),
 ];
 
-export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, hasSignInPage }: RestDeps) => {
+/** RFC 8288: the pages of a list, and the successor of a deprecated operation. */
+const linksOf = ({ op }: Entry, { input, result }: Answer, { path, query }: HttpRequest): readonly string[] => {
+  const pages =
+    op.list === undefined || op.list === "plain"
+      ? null
+      : pageLinks(op, input as PageQuery, result as Page<unknown>, { path: path.replace(/^\/api/, ""), params: new URLSearchParams(query) });
+  return [...(pages === null ? [] : [pages]), ...(op.deprecated === undefined ? [] : deprecationLinks(op.deprecated))];
+};
+
+export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, onBlocked, hasSignInPage }: RestDeps) => {
   const route = createRouter(entries);
   const versions = versionsOf(entries);
   const compressible = new Set(entries.filter(({ op }) => !hasSecret(op)));
@@ -115,15 +127,6 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, has
   const renderError = (error: AppError, to: Addressee, more: Pick<Failure, "verdict" | "headers"> = NO_MORE): HttpResponse => {
     const refusal = jsonError(error, to, more);
     return to.readsProtobuf === true ? asRpcStatus(refusal, error) : refusal;
-  };
-
-  /** RFC 8288: the pages of a list, and the successor of a deprecated operation. */
-  const linksOf = ({ op }: Entry, { input, result }: Answer, { path, query }: HttpRequest): readonly string[] => {
-    const pages =
-      op.list === undefined || op.list === "plain"
-        ? null
-        : pageLinks(op, input as PageQuery, result as Page<unknown>, { path: path.replace(/^\/api/, ""), params: new URLSearchParams(query) });
-    return [...(pages === null ? [] : [pages]), ...(op.deprecated === undefined ? [] : deprecationLinks(op.deprecated))];
   };
 
   /** Null for an operation that answers with the envelope. */
@@ -191,7 +194,7 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, has
     const open = match.route.entries.every(({ entry }) => entry.op.auth.includes("public"));
     const credential: Credential = open ? { kind: "none" } : readCredential(request);
     const { entry, fields } = pick(match.route, AUTH_OF[credential.kind]);
-    const outcome = await pipeline.call({
+    const asked: CallRequest = {
       entry,
       info,
       transport: "rest",
@@ -203,11 +206,18 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, has
       signed: credential.kind === "agent" ? signedBy(request) : null,
       gone: context.gone,
       notes: context.notes,
-    });
-    const asked = { request, info, readsProtobuf: readsProtobuf(request, match) };
-    if (outcome.ok) return renderAnswer(entry, outcome.answer, asked);
+    };
+    const isStream = entry.op.kind === "subscription";
+    const outcome = await (isStream ? callStream({ pipeline, onBlocked }, asked, context.ending) : pipeline.call(asked));
+    const to = { request, info, readsProtobuf: readsProtobuf(request, match) };
+    if (outcome.ok && isStream)
+      return renderEvents(outcome.answer, {
+        headers: headersOf(request, info, outcome.answer.verdict),
+        refusalOf: (error) => errorBody(error, info, isoText(clock.now())),
+      });
+    if (outcome.ok) return renderAnswer(entry, outcome.answer, to);
     const { error } = outcome.failure;
-    return hasSignInPage && isSignInVisit(entry, request) ? renderSignInPage(error, info.requestId) : renderError(error, asked, outcome.failure);
+    return hasSignInPage && isSignInVisit(entry, request) ? renderSignInPage(error, info.requestId) : renderError(error, to, outcome.failure);
   };
 
   const find = (request: HttpRequest): { match: Match; prefix: Prefix } => {

@@ -177,7 +177,7 @@ const httpOf = (deps: TransportsDeps, infoOf: InfoOf): HttpTransport => {
   const authenticate = guardFailures({ limiter: cluster.limiter, limit: failures, ipOf: (_credential, { ip }) => ip }, createAuthenticate(identity));
   const operations = { entries, pipeline, clock, infoOf, authenticate };
   return createHttpTransport({
-    rest: createRest({ ...operations, hasSignInPage: deps.consoleFiles != null }),
+    rest: createRest({ ...operations, onBlocked: deps.blocks.onBlocked, hasSignInPage: deps.consoleFiles != null }),
     trpc: createTrpc({ ...operations, redeem: createRedeem(identity), recheck: createRecheck(identity), onBlocked: deps.blocks.onBlocked }),
     docs: createDocs(),
     openApi: apiDescription(deps),

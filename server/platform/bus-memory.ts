@@ -8,8 +8,8 @@ export const openMemoryBus = (): Bus => {
   const handlers = new Map<string, Set<(message: BusMessage) => void>>();
   return {
     // Delivers a copy in a later turn, like a network, so no subscriber can depend on more.
-    publish: async (channel, message) => {
-      const text = encodeMessage(message);
+    publish: async (channel, message, maxBytes) => {
+      const text = encodeMessage(message, maxBytes);
       if (!handlers.has(channel)) return false;
       setImmediate(() => {
         for (const handle of handlers.get(channel) ?? []) handle(JSON.parse(text) as BusMessage);

@@ -144,8 +144,8 @@ export const openRedisBus = ({ redis, nodeId, ownChannel, bus: { probeEveryMs = 
   void ears.subscribe(own);
 
   return {
-    publish: async (channel, message) => {
-      const text = encodeMessage(message);
+    publish: async (channel, message, maxBytes) => {
+      const text = encodeMessage(message, maxBytes);
       const heardBy = await send(channelName(channel), text);
       if (heardBy === null) stats.lost += 1;
       return heardBy !== 0;

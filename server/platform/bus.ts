@@ -28,8 +28,8 @@ export const newBusStats = (): BusStats => ({ lost: 0, probeMisses: 0, renewals:
 
 const MAX_BYTES = 1_024;
 
-export const encodeMessage = (message: BusMessage): string => {
+export const encodeMessage = (message: BusMessage, maxBytes = MAX_BYTES): string => {
   const text = JSON.stringify(message);
-  if (Buffer.byteLength(text) > MAX_BYTES) throw new Error(`a bus message may not exceed ${MAX_BYTES} bytes`);
+  if (Buffer.byteLength(text) > maxBytes) throw new Error(`a bus message may not exceed ${maxBytes} bytes`);
   return text;
 };

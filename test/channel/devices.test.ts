@@ -245,6 +245,7 @@ test("an agent reads its identity and its settings, and reports its machine", as
   const device = await node.device();
   const { handlers } = createAgent({
     clock: node.clock,
+    emit: async () => undefined,
     devices: node.devices,
     apps: () => {
       throw new Error("it has no apps");

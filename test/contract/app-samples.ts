@@ -66,6 +66,9 @@ export const APP_SAMPLES = {
   "apps.get": anApp(),
   "apps.wait": anApp({ status: ["running"], timeout: 1 }),
   "apps.timeline": anApp(),
+  // No agent has reported these apps, so there is no log to ask for, and a stream ends at once.
+  "apps.logs": anApp({ tail: 5 }),
+  "apps.followLogs": anApp(),
   "apps.create": async (stock: Stock) => ({ appType: "key-value", deviceId: await ownDevice(stock) }),
   "apps.change": anApp({ name: "renamed" }),
   "apps.remove": anApp(),
@@ -81,6 +84,8 @@ export const APP_SAMPLES = {
   "apps.rollback": newSnapshot,
   "agent.desiredState": nothing,
   "agent.reportState": async () => ({ version: 0, apps: [] }),
+  "agent.sendLogs": async () => ({ chunk: `${JSON.stringify({ followId: newId("flw"), n: 1 })}\n` }),
+  "agent.reportEvents": async () => ({ events: [{ type: "disk.smart_failure", severity: "warning", timestamp: "2026-11-22T10:00:00.000Z" }] }),
   "deployments.list": nothing,
   "deployments.listOfTenant": async ({ tenant }: Stock) => ({ tenantId: tenant.tenantId }),
   "deployments.get": aDeployment(),
@@ -97,6 +102,8 @@ export const APP_SAMPLES = {
   "deployments.listApps": aDeployment(),
   "deployments.wait": aDeployment({ status: ["active"], timeout: 1 }),
   "deployments.timeline": aDeployment(),
+  "deployments.logs": aDeployment({ tail: 5 }),
+  "deployments.followLogs": aDeployment(),
   "deployments.dashboard": aDeployment(),
   "deployments.exportDashboard": aDeployment(),
 };

@@ -124,7 +124,7 @@ const answerTo = async (stock: Stock, { id, op }: Case, as: Caller, input: objec
     const { body } = await fetch(`${world.url}${query}`, { headers: { ...as.headers(""), accept: "text/event-stream" }, signal: stop.signal });
     const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
     let first = "";
-    while (!/stream\.position|serialized-error/.test(first)) first += (await reader?.read())?.value ?? "";
+    while (!/stream\.position|serialized-error|"notice"/.test(first)) first += (await reader?.read())?.value ?? "";
     stop.abort();
     return /"app":{"code":"([A-Z_]+)"/.exec(first)?.[1] ?? null;
   }

@@ -124,7 +124,8 @@ const serve = async (operations: Group["operations"], path: string): Promise<Htt
     strictOutput: true,
     callTimeoutMs: 1_000,
   });
-  const rest = createRest({ entries, pipeline, clock, infoOf: createRequestInfo([]), authenticate: async () => ({ kind: "none" }) });
+  const { onBlocked } = nothingBlocked;
+  const rest = createRest({ entries, pipeline, clock, onBlocked, infoOf: createRequestInfo([]), authenticate: async () => ({ kind: "none" }) });
   return new Promise((resolve) => {
     const context = new (class extends RequestContext {
       readonly request = { method: "GET", path, query: "", headers: {}, repeated: new Set<string>(), peer: "127.0.0.1" };

@@ -41,12 +41,15 @@ const append = (text) => {
   }
   size += writeSync(file, bytes);
 };
-const write = (line) => {
+const CUT_MARK = " … (cut)";
+/** Standard error has a tab after the time. */
+const write = (line, separator = " ") => {
   const stamp = new Date().toISOString();
   try {
     if (lost > 0) append(`${stamp} (${lost} lines are lost: the disk was full)\n`);
     lost = 0;
-    append(`${stamp} ${masked(line).slice(0, LONGEST_LINE)}\n`);
+    const text = masked(line);
+    append(`${stamp}${separator}${text.length > LONGEST_LINE ? text.slice(0, LONGEST_LINE) + CUT_MARK : text}\n`);
   } catch {
     // A full disk must not stop the program.
     lost += 1;
@@ -54,25 +57,25 @@ const write = (line) => {
 };
 
 /** Feeds a stream's whole lines to the log. Of a line that is too long, the rest is dropped. */
-const record = (stream) => {
+const record = (stream, separator) => {
   let rest = "";
   let dropping = false;
   stream.setEncoding("utf8").on("data", (text) => {
     const lines = (rest + text).split("\n");
     rest = lines.pop() ?? "";
     for (const line of lines) {
-      if (!dropping) write(line.replace(/\r$/, ""));
+      if (!dropping) write(line.replace(/\r$/, ""), separator);
       dropping = false;
     }
     // A secret across the cut must be whole here, so that its first half is masked too.
     if (!dropping && rest.length > LONGEST_LINE + longestSecret) {
-      write(rest);
+      write(rest, separator);
       dropping = true;
     }
     if (dropping) rest = "";
   });
   stream.on("end", () => {
-    if (rest !== "" && !dropping) write(rest);
+    if (rest !== "" && !dropping) write(rest, separator);
   });
 };
 
@@ -90,7 +93,7 @@ const finish = () => {
   process.exit(0);
 };
 record(child.stdout);
-record(child.stderr);
+record(child.stderr, "\t");
 child.on("error", (error) => {
   write(`cannot start: ${error.message}`);
   ended ??= { code: 127, signal: null };

@@ -1,13 +1,13 @@
 // Operations of an agent about itself: who it is, its configuration and its inventory.
 import { createHash } from "node:crypto";
-import { CAPABILITIES, CONNECT_PATHS, contract, SUBPROTOCOL } from "../../../protocol/index.ts";
-import type { Clock } from "../../core/clock.ts";
+import { type AgentEvent, CAPABILITIES, CONNECT_PATHS, contract, SUBPROTOCOL } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
+import { happened } from "../../core/events.ts";
 import { implement } from "../../core/feature.ts";
 import type { AgentPrincipal, TenantScope } from "../../core/scope.ts";
 import type { DeviceApps } from "../apps/index.ts";
 import type { Devices } from "../devices/index.ts";
-import type { Feature } from "../kit.ts";
+import type { Feature, FeatureKit } from "../kit.ts";
 
 export interface AgentSettings {
   readonly heartbeatSeconds: number;
@@ -19,8 +19,7 @@ export interface AgentSettings {
   readonly publicUrl: () => string;
 }
 
-export interface AgentDeps {
-  readonly clock: Clock;
+export interface AgentDeps extends Pick<FeatureKit, "clock" | "emit"> {
   readonly devices: Pick<Devices, "find" | "describe">;
   readonly apps: () => DeviceApps;
   readonly settings: AgentSettings;
@@ -35,7 +34,7 @@ const self = ({ principal }: TenantScope): AgentPrincipal => {
 
 const revoked = (): AppError => new AppError("FORBIDDEN", { details: { reason: "device_revoked" } });
 
-export const createAgent = ({ clock, devices, apps, settings }: AgentDeps): Feature<typeof contract.agent> => ({
+export const createAgent = ({ clock, emit, devices, apps, settings }: AgentDeps): Feature<typeof contract.agent> => ({
   handlers: implement(contract.agent, {
     me: async ({ scope }) => {
       const { agentId, deviceId, deploymentId } = self(scope);
@@ -65,6 +64,17 @@ export const createAgent = ({ clock, devices, apps, settings }: AgentDeps): Feat
     },
     desiredState: ({ scope }) => apps().desiredState(scope, self(scope).deviceId),
     reportState: ({ scope }, report) => apps().report(scope, self(scope).deviceId, report),
+    sendLogs: async ({ scope }, { chunk }) => ({ watched: await apps().sendLogs(scope, self(scope).deviceId, chunk) }),
+    reportEvents: ({ scope, commit }, { events }) =>
+      commit(async (tx) => {
+        const { deviceId } = self(scope);
+        const toEvent = ({ timestamp, ...event }: AgentEvent) => ({ ...event, deviceId, timestamp: new Date(timestamp).toISOString() });
+        await emit(
+          tx,
+          events.map((event) => happened(scope, contract.devices.events.reported, deviceId, toEvent(event))),
+        );
+        return { accepted: events.length };
+      }),
     reportInventory: async ({ scope }, inventory) => {
       const { deviceId } = self(scope);
       const { hostname, platform, arch, osVersion, agentVersion } = inventory;

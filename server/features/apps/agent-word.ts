@@ -28,7 +28,7 @@ export interface AgentReport {
   readonly apps: readonly ReportedApp[];
 }
 
-type Verb = keyof typeof contract.apps.commands;
+type Verb = Exclude<keyof typeof contract.apps.commands, "logs" | "followLogs">;
 type Deploy = (typeof contract.apps.commands)["deploy"];
 type Ended = Outcome<Deploy>;
 const VERBS: readonly Verb[] = ["deploy", "start", "stop", "restart", "remove"];
@@ -54,7 +54,7 @@ const isOlderRunning = (row: AppRow, said: ReportedApp | null): said is Reported
   said !== null && said.state === "running" && said.revision > 0 && said.revision < row.revision;
 
 export interface AgentWord {
-  readonly outcomes: OutcomeHandlers<typeof contract.apps>;
+  readonly outcomes: Pick<OutcomeHandlers<typeof contract.apps>, Verb>;
   report(tx: Tx, scope: SystemScope, deviceId: DeviceId, report: AgentReport): Promise<{ readonly desiredVersion: number; readonly ignored: string[] }>;
 }
 
@@ -172,7 +172,7 @@ export const createAgentWord = ({ clock, secretBox, steps, orders }: AgentWordDe
 
   return {
     // as: the five commands have the same payload and the same output
-    outcomes: Object.fromEntries(VERBS.map((verb) => [verb, handlerOf(verb)])) as unknown as OutcomeHandlers<typeof contract.apps>,
+    outcomes: Object.fromEntries(VERBS.map((verb) => [verb, handlerOf(verb)])) as unknown as AgentWord["outcomes"],
     report: async (tx, scope, deviceId, { version, apps }) => {
       const rows = await appsOnDevice(tx, scope, deviceId);
       const said = new Map(apps.map((app) => [app.appId as string, app]));

@@ -19,6 +19,7 @@ import { createAppChanges } from "./handlers/changes.ts";
 import { createAppReads } from "./handlers/reads.ts";
 import { createAppSecrets } from "./handlers/secrets.ts";
 import { createAppSnapshots } from "./handlers/snapshots.ts";
+import { type AppLogsWiring, createAppLogs, type LogReads } from "./logs/index.ts";
 import { createOrders } from "./orders.ts";
 import { createSteps, type FollowApp } from "./steps.ts";
 import { countApps, countAppsByStatus, forgetRemoved } from "./store/apps.ts";
@@ -28,6 +29,7 @@ export type { CheckedConfig, ConfigFault } from "./catalogue/check-config.ts";
 export { completeSecrets } from "./catalogue/complete-secrets.ts";
 export { type AppCatalogue, type CatalogueEntry, createAppCatalogue, loadAppCatalogue } from "./catalogue/load.ts";
 export type { CancelOrdered, Placing } from "./deployed.ts";
+export type { AppLogSettings, AppLogsWiring, LogReads } from "./logs/index.ts";
 export type { AppRow } from "./record.ts";
 export type { AppMove, FollowApp } from "./steps.ts";
 export type { Content } from "./store/snapshots.ts";
@@ -43,6 +45,7 @@ export interface AppsDeps extends Pick<FeatureKit, "db" | "clock" | "until" | "e
   readonly knownDevices: (db: Clients, scope: SystemScope, deviceIds: readonly string[]) => Promise<ReadonlySet<string>>;
   readonly isOnline: (scope: SystemScope, deviceId: string) => Promise<boolean>;
   readonly cancelOrdered: CancelOrdered;
+  readonly logs: AppLogsWiring;
   /** Whether the deployment waits for its device. */
   readonly adopt: (tx: Tx, scope: SystemScope, deploymentId: string) => Promise<void>;
 }
@@ -51,11 +54,14 @@ export interface AppsDeps extends Pick<FeatureKit, "db" | "clock" | "until" | "e
 export interface DeviceApps {
   desiredState(scope: TenantScope, deviceId: DeviceId): Promise<Awaited<ReturnType<typeof desiredState>>>;
   report(scope: TenantScope, deviceId: DeviceId, report: AgentReport): Promise<{ readonly desiredVersion: number; readonly ignored: string[] }>;
+  /** Returns whether somebody waits for these lines. */
+  sendLogs(scope: TenantScope, deviceId: DeviceId, chunk: string): Promise<boolean>;
 }
 
 export interface AppsFeature extends Feature<typeof contract.apps> {
   readonly ofDevice: DeviceApps;
   readonly placing: Placing;
+  readonly logs: LogReads;
   readonly countByStatus: (scope: SystemScope) => Promise<ReadonlyMap<string, number>>;
 }
 
@@ -66,6 +72,7 @@ export const createAppFeature = (deps: AppsDeps): AppsFeature => {
   const contents = createContents(deps);
   const word = createAgentWord({ ...deps, steps, orders });
   const parts = { ...deps, steps, orders, contents };
+  const logs = createAppLogs(deps);
   return {
     handlers: implement(contract.apps, {
       ...createTemplates(deps),
@@ -73,15 +80,18 @@ export const createAppFeature = (deps: AppsDeps): AppsFeature => {
       ...createAppChanges(parts),
       ...createAppSecrets(parts),
       ...createAppSnapshots(parts),
+      ...logs.handlers,
     }),
-    outcomes: word.outcomes,
-    jobs: [{ name: "apps.forget", everyMs: HOUR_MS, run: () => forgetRemoved(db, secondsFromNow(-KEPT_DAYS * DAY_SECONDS, deps.clock.now())) }],
+    outcomes: { ...word.outcomes, ...logs.outcomes },
+    logs: logs.reads,
+    jobs: [logs.job, { name: "apps.forget", everyMs: HOUR_MS, run: () => forgetRemoved(db, secondsFromNow(-KEPT_DAYS * DAY_SECONDS, deps.clock.now())) }],
     counters: { apps: countApps },
     countByStatus: (scope) => countAppsByStatus(db, scope),
     placing: createPlacing(parts),
     ofDevice: {
       desiredState: (scope, deviceId) => desiredState(db, scope, deviceId),
       report: (scope, deviceId, report) => db.tx((tx) => word.report(tx, scope, deviceId, report)),
+      sendLogs: logs.receive,
     },
   };
 };

@@ -14,7 +14,7 @@ import type { Steps } from "./steps.ts";
 import { type AppChange, raiseDesired } from "./store/apps.ts";
 import { type Content, insertSnapshot } from "./store/snapshots.ts";
 
-type Verb = keyof typeof contract.apps.commands;
+type Verb = Exclude<keyof typeof contract.apps.commands, "logs" | "followLogs">;
 
 export interface Ordered {
   readonly app: AppRow;

@@ -5,7 +5,7 @@ import { AppError } from "../../core/errors.ts";
 import { implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import type { FollowApp, Placing } from "../apps/index.ts";
+import type { FollowApp, LogReads, Placing } from "../apps/index.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
 import { createAgain, createChange, createCreation, createDeploymentChanges, createRemoval } from "./changes.ts";
 import { createFollow, createTakeStep } from "./follow.ts";
@@ -27,6 +27,7 @@ export type DeploymentGroups = typeof deploymentGroups;
 export interface DeploymentsDeps extends Pick<FeatureKit, "db" | "clock" | "until" | "emit" | "plan"> {
   /** Apps and deployments need each other. */
   readonly placing: () => Placing;
+  readonly logs: () => LogReads;
 }
 
 export interface Deployments extends Feature<typeof contract.deployments> {

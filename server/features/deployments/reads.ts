@@ -5,7 +5,7 @@ import { AppError } from "../../core/errors.ts";
 import type { Handlers } from "../../core/feature.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
-import type { Placing } from "../apps/index.ts";
+import type { LogReads, Placing } from "../apps/index.ts";
 import type { Until } from "../live/index.ts";
 import { nextContent } from "./changes.ts";
 import { dashboardModel, describeDashboard } from "./dashboard.ts";
@@ -18,12 +18,25 @@ export interface DeploymentReadsDeps {
   readonly clock: Clock;
   readonly until: Until;
   readonly placing: () => Placing;
+  readonly logs: () => LogReads;
 }
 
 type H = Handlers<typeof contract.deployments>;
-type Names = "list" | "listOfTenant" | "get" | "wait" | "plan" | "listRevisions" | "listApps" | "timeline" | "dashboard" | "exportDashboard";
+type Names =
+  | "list"
+  | "listOfTenant"
+  | "get"
+  | "wait"
+  | "plan"
+  | "listRevisions"
+  | "listApps"
+  | "timeline"
+  | "dashboard"
+  | "exportDashboard"
+  | "logs"
+  | "followLogs";
 
-export const createDeploymentReads = ({ db, clock, until, placing }: DeploymentReadsDeps): Pick<H, Names> => {
+export const createDeploymentReads = ({ db, clock, until, placing, logs }: DeploymentReadsDeps): Pick<H, Names> => {
   const find = async (scope: SystemScope, deploymentId: string): Promise<DeploymentRow> => {
     const row = await findDeployment(db, scope, deploymentId);
     if (row === null) throw new AppError("DEPLOYMENT_NOT_FOUND", { details: { deploymentId } });
@@ -52,6 +65,14 @@ export const createDeploymentReads = ({ db, clock, until, placing }: DeploymentR
     timeline: async ({ scope }, { deploymentId }) => {
       const { timeline, commandId, deviceId, status } = await find(scope, deploymentId);
       return { items: [...timeline], waitsFor: commandId !== null && deviceId !== null && isInProgress(status) ? { commandId, deviceId } : null };
+    },
+    logs: async ({ scope, signal }, { deploymentId, ...asked }) => {
+      await find(scope, deploymentId);
+      return logs().tail(scope, await logs().appOf(scope, deploymentId), { ...asked, signal });
+    },
+    followLogs: async function* ({ scope, signal }, { deploymentId }) {
+      await find(scope, deploymentId);
+      yield* logs().follow(scope, await logs().appOf(scope, deploymentId), signal);
     },
     dashboard: async ({ scope }, { deploymentId }) => {
       const row = await find(scope, deploymentId);

@@ -59,6 +59,8 @@ export interface Live extends Feature<typeof contract.live> {
   readonly recheck: (tenantId: string) => boolean;
   readonly viewers: () => number;
   readonly until: Until;
+  /** Counts another stream. */
+  readonly takePlace: ReturnType<typeof createStreamCount>;
   /** The tenant's newest durable events, newest first; of the newest thousand those that a limited caller may know. */
   readonly recent: (scope: SystemScope, limit: number) => Promise<readonly DispatchedEvent[]>;
 }
@@ -237,6 +239,7 @@ export const createLive = ({ db, clock, isShown, deviceNames, readSeen = async (
     ],
     viewers: feed.viewers,
     until: createUntil(feed, takePlace),
+    takePlace,
     recent: async (scope, limit) => {
       if (!isLimited(scope)) return readNewest(db, scope.tenantId, limit);
       const shown: DispatchedEvent[] = [];

@@ -71,10 +71,13 @@ export interface Asked {
 const BINARY: Json = { type: "string", format: "binary" };
 
 /** The gateway reads the text itself, because its signature covers every byte. */
-const rawRequestBody = (field: Json = {}, example: unknown = "{}"): Json => ({
+const rawRequestBody = (field: Json = {}, example: unknown = "{}", type?: string): Json => ({
   required: true,
   ...(field["description"] === undefined ? {} : { description: field["description"] }),
-  content: { "application/json": { schema: { type: "object", additionalProperties: true }, examples: { request: { value: JSON.parse(String(example)) } } } },
+  content:
+    type === undefined
+      ? { "application/json": { schema: { type: "object", additionalProperties: true }, examples: { request: { value: JSON.parse(String(example)) } } } }
+      : { [type]: { schema: { type: "string" }, examples: { request: { value: example } } } },
 });
 
 export interface AskedParts {
@@ -101,7 +104,7 @@ export const askedOf = ({ schemas, versions }: AskedParts, op: Operation, { meth
     ...headersOf(op, names, versions),
   ];
   if (!withBody || inBody.length === 0) return { parameters, requestBody: null };
-  if (op.rawBody !== undefined) return { parameters, requestBody: rawRequestBody(properties[op.rawBody], example[op.rawBody]) };
+  if (op.rawBody !== undefined) return { parameters, requestBody: rawRequestBody(properties[op.rawBody], example[op.rawBody], op.rawType) };
   const needed = inBody.filter((name) => required.has(name));
   const schema = {
     type: "object",

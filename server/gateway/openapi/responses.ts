@@ -3,6 +3,7 @@ import { AT, guideOf, IDS } from "../../../protocol/guide/index.ts";
 import { type ErrorCode, type Operation, Pagination, type Plain } from "../../../protocol/index.ts";
 import type { Entry } from "../catalogue.ts";
 import { successText } from "../envelope.ts";
+import { EVENT_STREAM } from "../event-stream.ts";
 import { PROTOBUF } from "../otlp.ts";
 import type { Versions } from "../versions.ts";
 import { codesOf } from "./errors.ts";
@@ -75,6 +76,17 @@ const success = ({ schemas, versions }: Parts, { id, op }: Pick<Entry, "id" | "o
     const json = { schema: schemas.of(op.output, "output"), examples: { [id]: { value: output } } };
     const protobuf = { schema: { type: "string", format: "binary" }, examples: { protobuf: { value: "The encoded ExportTraceServiceResponse." } } };
     return { description: "Success.", headers, content: { "application/json": json, [PROTOBUF]: protobuf } };
+  }
+  if (op.kind === "subscription") {
+    const item = schemas.of(op.output, "output");
+    const events = output === undefined ? "" : `data: ${JSON.stringify(output)}\n\n`;
+    return {
+      description: "Server-sent events until the caller leaves.",
+      headers,
+      content: {
+        [EVENT_STREAM]: { schema: { type: "string", contentMediaType: "application/json", contentSchema: item }, examples: { [id]: { value: events } } },
+      },
+    };
   }
   if (op.plain !== undefined)
     return { description: "Success.", headers, content: { [bareType(op.plain)]: { schema: { type: "string" }, examples: { [id]: { value: output } } } } };
