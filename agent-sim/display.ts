@@ -31,7 +31,18 @@ export const progressLine = (progress: FleetProgress, columns: number): string =
   return line().slice(0, columns);
 };
 
-export const summaryText = ({ agents, durationSeconds, seed, connected, heartbeats, reconnects, commands, latencyMs, ok }: Summary): string => {
+const deploymentLines = ({ deployments }: Summary): readonly string[] => {
+  if (deployments === null) return [];
+  const { ordered, active, failed, open, toActiveMs, allActiveMs } = deployments;
+  const reasons = Object.entries(failed).map(([reason, count]) => `, ${count} ${reason}`);
+  return [
+    `  deployments      ${ordered} ordered, ${active} active, ${open} open${reasons.join("")}`,
+    `  order to active  p50 ${ms(toActiveMs.p50)}, p99 ${ms(toActiveMs.p99)}, all ${ms(allActiveMs)}`,
+  ];
+};
+
+export const summaryText = (summary: Summary): string => {
+  const { agents, durationSeconds, seed, connected, heartbeats, reconnects, commands, latencyMs, ok } = summary;
   const statuses = Object.entries(commands.byStatus)
     .sort(([, a], [, b]) => b - a)
     .map(([status, count]) => `${count} ${status}`)
@@ -44,6 +55,7 @@ export const summaryText = ({ agents, durationSeconds, seed, connected, heartbea
     `  ended as         ${statuses || "-"}`,
     `  create to push   p50 ${ms(latencyMs.createToPush.p50)}, p99 ${ms(latencyMs.createToPush.p99)}`,
     `  create to ack    p50 ${ms(latencyMs.createToAck.p50)}, p99 ${ms(latencyMs.createToAck.p99)}`,
+    ...deploymentLines(summary),
     "",
   ].join("\n");
 };

@@ -59,6 +59,8 @@ const simulate = async (options: Options): Promise<number> => {
       pollOnlyPct: options["poll-only"],
       rampPerSecond: options.ramp,
       drainMs: options.drain,
+      deployments: options.deployments,
+      failingApps: options["failing-apps"] / 100,
     },
     { onProgress: screen.progress, onNotice: screen.notice },
   );

@@ -11,6 +11,8 @@ export const HELP = `Runs simulated agents against a real gateway: they connect,
   --duration 30s            duration of the load; ms, s, m or h (default 30s)
   --warm-up 0s              load before that, whose latencies are not counted (default 0s)
   --commands-per-second N   commands queued per second for all devices together (default 10; 0 for none)
+  --deployments N           apps to deploy to each device at once, before the load (default 0, at most 20); the devices simulate them
+  --failing-apps PERCENT    share of these that fail: to start, in the health check, by hanging, or by a crash later (default 0)
   --seed N                  repeat a run's commands and jitter (default: random)
   --json                    print one JSON object on stdout at the end; progress stays on stderr
   --quiet                   print no progress
@@ -26,7 +28,8 @@ export const HELP = `Runs simulated agents against a real gateway: they connect,
   --help
 
 Ctrl-C ends the load and still checks every command; a second Ctrl-C exits at once.
-Exit code 0: every agent connected and every accepted command ended; none was lost, none ran twice. 1: one of these failed. 2: the run could not start.
+Exit code 0: every agent connected and every accepted command ended; none was lost, none ran twice;
+with --deployments, every one is active or, with --failing-apps, has failed. 1: one of these failed. 2: the run could not start.
 `;
 
 const UNITS: ReadonlyMap<string, number> = new Map(Object.entries({ ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }));
@@ -42,6 +45,8 @@ const Options = z
     duration: Duration.default(30_000),
     "warm-up": Duration.default(0),
     "commands-per-second": z.coerce.number().min(0).max(20_000).default(10),
+    deployments: whole(0, 20).default(0),
+    "failing-apps": z.coerce.number().min(0).max(100).default(0),
     seed: whole(0, 4_294_967_295).optional(),
     json: z.boolean().default(false),
     quiet: z.boolean().default(false),
@@ -80,6 +85,8 @@ export const parseOptions = (args: readonly string[]): Options => {
         duration: text,
         "warm-up": text,
         "commands-per-second": text,
+        deployments: text,
+        "failing-apps": text,
         seed: text,
         json: flag,
         quiet: flag,

@@ -10,17 +10,13 @@ import {
   createMemoryJournal,
   createRandom,
   type Http,
-  noop,
   type PairedDevice,
   type Random,
   readBootId,
   type Time,
 } from "../agent/index.ts";
-import { createHostHandlers } from "../host/handlers.ts";
-import { createLogHandlers } from "../host/log-handlers.ts";
-import { createSimulatedHost, type SimulatedHostOptions } from "../host/simulated.ts";
-import { fetchSecretsBy } from "../host/state-sync.ts";
 import type { CommandTracker } from "./command-tracker.ts";
+import { type AppFailures, createFleetApps, type FleetApps } from "./fleet-apps.ts";
 
 const REST_SOCKETS = 32;
 
@@ -35,8 +31,8 @@ export interface AgentGroupOptions {
   readonly pollOnlyPct: number;
   readonly rampPerSecond: number;
   readonly onAlarm: (text: string) => void;
-  /** The share of attempts that fail in each stage of a simulated app; default none. */
-  readonly appFailures?: SimulatedHostOptions["failures"];
+  /** Default: none. */
+  readonly appFailures?: AppFailures | undefined;
   /** Changes an agent's options before it is created, to observe the agent or to inject faults. */
   readonly tune?: (member: PairedDevice, options: AgentOptions, index: number) => AgentOptions;
 }
@@ -50,10 +46,14 @@ export interface AgentGroup {
   /** Number of answered heartbeats. */
   readonly heartbeats: number;
   readonly reconnects: number;
+  /** The apps of each device, by its id. */
+  readonly apps: ReadonlyMap<string, FleetApps>;
 }
 
 interface GroupMember {
+  readonly deviceId: string;
   readonly agent: Agent;
+  readonly apps: FleetApps;
   readonly isConnected: () => boolean;
 }
 
@@ -89,12 +89,7 @@ const createMember = (
       answered = true;
     },
   };
-  const host = createSimulatedHost({
-    time,
-    seed: seed + index,
-    failures: options.appFailures ?? {},
-    secretsOf: (appId) => fetchSecretsBy(agent.call)(appId),
-  });
+  const apps = createFleetApps({ time, seed: seed + index, failures: options.appFailures ?? {}, call: (...request) => agent.call(...request) });
   const plain: AgentOptions = {
     url,
     http,
@@ -107,16 +102,12 @@ const createMember = (
     fingerprint: member.fingerprint,
     heartbeatSec: options.heartbeatSec,
     journal: createMemoryJournal(time.wallMs),
-    handlers: {
-      ...createHandlers({ apps: createApps({ time, random }), time }),
-      ...createHostHandlers({ host, onVersion: noop }),
-      ...createLogHandlers({ host, time, call: (...called) => agent.call(...called) }).handlers,
-    },
+    handlers: { ...createHandlers({ apps: createApps({ time, random }), time }), ...apps.handlers },
     mode: polls ? "poll" : "socket",
     firstWindowMs: (members.length / rampPerSecond) * 1_000,
   };
   const agent: Agent = createAgent(options.tune?.(member, plain, index) ?? plain);
-  return { agent, isConnected: () => (polls ? answered : agent.state === "ready") };
+  return { deviceId: member.deviceId, agent, apps, isConnected: () => (polls ? answered : agent.state === "ready") };
 };
 
 export const createAgentGroup = (options: AgentGroupOptions): AgentGroup => {
@@ -129,10 +120,12 @@ export const createAgentGroup = (options: AgentGroupOptions): AgentGroup => {
       for (const { agent } of agents) agent.start();
     },
     stop: async () => {
+      for (const { apps } of agents) apps.stop();
       await Promise.all(agents.map(({ agent }) => agent.stop()));
       http.close();
     },
     size: agents.length,
+    apps: new Map(agents.map(({ deviceId, apps }) => [deviceId, apps])),
     get connected() {
       return agents.reduce((sum, { isConnected }) => sum + Number(isConnected()), 0);
     },

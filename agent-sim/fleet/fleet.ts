@@ -1,8 +1,10 @@
 // A whole run: provisions devices, connects them, queues commands, waits until each has ended, and checks the result.
 import { randomUUID } from "node:crypto";
-import { createHttp, createRandom, type PairedDevice, type RetryOptions, systemTime as time, until } from "../agent/index.ts";
+import { createHttp, createRandom, type Http, type PairedDevice, type RetryOptions, systemTime as time, until } from "../agent/index.ts";
 import { type AgentGroup, createAgentGroup } from "./agent-group.ts";
 import { type CommandTracker, createCommandTracker } from "./command-tracker.ts";
+import { allEnded, type DeploymentSummary, deployToFleet } from "./deployments.ts";
+import { failingIn } from "./fleet-apps.ts";
 import type { Percentiles } from "./latency.ts";
 import { type Load, startLoad } from "./load.ts";
 import { createPortal, type Portal, type PortalCredentials } from "./portal.ts";
@@ -23,13 +25,17 @@ export interface FleetOptions extends PortalCredentials {
   readonly heartbeatSec?: number | null;
   readonly pollOnlyPct?: number;
   readonly rampPerSecond?: number;
+  /** Deployed to each device before the load. */
+  readonly deployments?: number;
+  /** The share of deployments that fail, from 0 to 1. */
+  readonly failingApps?: number;
   /** Time for open commands to end after the load. */
   readonly drainMs?: number;
   /** Ends the load; the run still waits for open commands and checks them. */
   readonly signal?: AbortSignal;
 }
 
-export type FleetPhase = "provisioning" | "connecting" | "running" | "draining" | "verifying" | "stopping";
+export type FleetPhase = "provisioning" | "connecting" | "deploying" | "running" | "draining" | "verifying" | "stopping";
 export interface FleetProgress {
   readonly phase: FleetPhase;
   readonly elapsedSeconds: number;
@@ -65,6 +71,8 @@ export interface Summary {
     readonly byStatus: Readonly<Record<string, number>>;
   };
   readonly latencyMs: { readonly createToPush: Percentiles; readonly createToAck: Percentiles };
+  /** Null: none were wanted. */
+  readonly deployments: DeploymentSummary | null;
   readonly ok: boolean;
 }
 
@@ -139,7 +147,13 @@ const runLoad = async (
 const summarize = (
   group: AgentGroup,
   tracker: CommandTracker,
-  { options, load, findings, seconds }: { readonly options: FleetOptions; readonly load: Load; readonly findings: Findings; readonly seconds: number },
+  {
+    options,
+    load,
+    findings,
+    deployments,
+    seconds,
+  }: { readonly options: FleetOptions; readonly load: Load; readonly findings: Findings; readonly seconds: number } & Pick<Summary, "deployments">,
 ): Summary => {
   const { accepted, executedTwice } = tracker.counts;
   const { connected, heartbeats, reconnects, size } = group;
@@ -153,7 +167,15 @@ const summarize = (
     reconnects,
     commands: { accepted, terminal: findings.terminal, lost: findings.lost, executedTwice, byStatus: findings.byStatus },
     latencyMs: { createToPush: tracker.createToPush.percentiles(), createToAck: tracker.createToAck.percentiles() },
-    ok: size > 0 && connected === size && findings.terminal === accepted && findings.lost === 0 && executedTwice === 0 && allKnown,
+    deployments,
+    ok:
+      size > 0 &&
+      allEnded(deployments, (options.failingApps ?? 0) > 0) &&
+      connected === size &&
+      findings.terminal === accepted &&
+      findings.lost === 0 &&
+      executedTwice === 0 &&
+      allKnown,
   };
 };
 
@@ -164,6 +186,19 @@ const reportProblems = ({ refused, unresolved, outstanding, firstProblem }: Load
       `${unresolved + outstanding} requests were never answered, so their commands may exist${firstProblem === null ? "" : `; the first: ${firstProblem}`}`,
     );
   if (lost > 0) onNotice?.(`lost commands, for example: ${examples.join(", ")}`);
+};
+
+interface AppsToDeploy {
+  readonly options: FleetOptions;
+  readonly members: readonly PairedDevice[];
+  readonly signal: AbortSignal;
+  readonly drainMs: number;
+}
+const deployApps = async (stage: Stage, http: Http, { options, members, signal, drainMs }: AppsToDeploy): Promise<DeploymentSummary | null> => {
+  const { deployments: perDevice = 0 } = options;
+  if (perDevice === 0) return null;
+  stage.phase = "deploying";
+  return deployToFleet({ http, credentials: options, members, perDevice, time, withinMs: drainMs, signal });
 };
 
 /** Rejects if the gateway refuses the devices or cannot be reached at the start; later failures end in `ok: false`. */
@@ -188,18 +223,20 @@ export const runFleet = async (options: FleetOptions, hooks: FleetHooks = {}): P
       heartbeatSec: options.heartbeatSec ?? null,
       pollOnlyPct: options.pollOnlyPct ?? 0,
       rampPerSecond,
+      appFailures: failingIn(options.failingApps ?? 0),
       onAlarm: (text) => hooks.onNotice?.(text),
     });
     Object.assign(stage, { phase: "connecting", group });
     group.start();
     await until(time, () => group.connected === group.size, { everyMs: 50, withinMs: (group.size / rampPerSecond) * 1_000 + CONNECT_MS, signal });
+    const deployments = await deployApps(stage, http, { options, members, signal, drainMs });
     const begin = (): Load =>
       startLoad({ portal, tracker, members, perSecond: commandsPerSecond, durationMs, warmUpMs, time, random, graceMs: drainMs, signal });
     const { load, seconds } = await runLoad(stage, group, begin, { tracker, drainMs });
     stage.phase = "verifying";
     const accepted = tracker.byDevice();
     const findings = await verifyAll(portal, accepted, retryFor(Math.max(drainMs, (accepted.size * 60_000) / SLOWEST_READS_PER_MINUTE)));
-    const summary = summarize(group, tracker, { options, load, findings, seconds });
+    const summary = summarize(group, tracker, { options, load, findings, deployments, seconds });
     reportProblems(load, findings, hooks);
     return summary;
   } finally {

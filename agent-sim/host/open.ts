@@ -66,7 +66,7 @@ export const openDeviceHost = (options: DeviceHostOptions): DeviceHost => {
   });
   const host = openHost(options, {
     // An app that the host starts anew at once waits until there is an agent.
-    secretsOf: async (appId) => fetchSecretsBy(await connected)(appId),
+    secretsOf: async (appId) => fetchSecretsBy(await connected, time)(appId),
     onChange: () => changed(),
   });
   const logs = createLogHandlers({ host, time, call: async (...called) => (await connected)(...called) });

@@ -1,5 +1,5 @@
-// A host whose apps exist only in memory, for load and chaos runs. Whether a stage fails, and how long it takes, follows from the seed, the app,
-// its revision and the attempt: a run can be repeated, whatever the order of its commands.
+// A host whose apps exist only in memory, for load and chaos runs. Whether a stage fails, and how long it takes, follows from the seed, the app's
+// template and ports, its revision and the attempt: a run can be repeated, whatever the order of its commands and the ids of its apps.
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { DesiredApp, ReportedApp } from "../../protocol/records/app-spec.ts";
@@ -19,14 +19,16 @@ import {
 } from "./host.ts";
 import { createTurns } from "./turns.ts";
 
-type Stage = "preparing" | "stopping" | "starting" | "health" | "removing";
+type Stage = "preparing" | "stopping" | "starting" | "health" | "running" | "removing";
 
 export interface SimulatedHostOptions extends HostOptions {
   readonly time: Time;
   readonly seed: number;
   /** Of each stage; default 5 to 50. */
   readonly delayMs?: { readonly least: number; readonly most: number };
-  /** The share of attempts that fail in a stage, from 0 to 1. */
+  /** Between the start of an app and its crash; default 500 to 3 000. */
+  readonly crashAfterMs?: { readonly least: number; readonly most: number };
+  /** The share of attempts that fail in a stage, from 0 to 1. `running`: of those that have started, the share that crashes later. */
   readonly failures?: Partial<Record<Stage, number>>;
 }
 
@@ -35,6 +37,7 @@ const REASONS: Readonly<Record<Stage, string>> = {
   stopping: "STOP_FAILED",
   starting: "EXITED",
   health: "HEALTH_CHECK_FAILED",
+  running: "CRASH_LOOP",
   removing: "DISK_FULL",
 };
 const MAX_LINES = 200;
@@ -112,7 +115,7 @@ async function* queueOf(app: SimulatedApp, signal: AbortSignal): AsyncIterable<s
 }
 
 export const createSimulatedHost = (options: SimulatedHostOptions): Host => {
-  const { time, seed, secretsOf, onChange = noop, delayMs = { least: 5, most: 50 }, failures = {} } = options;
+  const { time, seed, secretsOf, onChange = noop, delayMs = { least: 5, most: 50 }, crashAfterMs = { least: 500, most: 3_000 }, failures = {} } = options;
   const apps = new Map<DesiredApp["appId"], SimulatedApp>();
   const inTurn = createTurns();
 
@@ -126,15 +129,27 @@ export const createSimulatedHost = (options: SimulatedHostOptions): Host => {
     Object.assign(app, differences);
     onChange(reportOf(appId, app));
   };
-  const pass = async (app: SimulatedApp, { appId, revision }: DesiredApp, stage: Stage): Promise<void> => {
-    const of = [seed, appId, revision, stage, app.attempts] as const;
-    await pause(
-      time,
-      between(() => chance("delay", ...of), delayMs.least, delayMs.most),
-    );
-    if (chance("failure", ...of) >= (failures[stage] ?? 0)) return;
-    log(app, `simulated failure while ${stage}`);
-    throw new HostFailure({ stage, reason: REASONS[stage], message: `simulated failure of ${stage}`, lines: app.lines });
+  /** What becomes of this stage of this attempt: how long it takes, and its failure, if it fails. */
+  const fateOf = (app: SimulatedApp, desired: DesiredApp, stage: Stage) => {
+    const of = [seed, desired.template, ...Object.values(portsOf(desired)), desired.revision, stage, app.attempts];
+    const { least, most } = stage === "running" ? crashAfterMs : delayMs;
+    const fail = (): HostFailure => {
+      log(app, `simulated failure while ${stage}`);
+      return new HostFailure({ stage, reason: REASONS[stage], message: `simulated failure of ${stage}`, lines: app.lines });
+    };
+    return { afterMs: between(() => chance("delay", ...of), least, most), fail: chance("failure", ...of) < (failures[stage] ?? 0) ? fail : null };
+  };
+  const pass = async (app: SimulatedApp, desired: DesiredApp, stage: Stage): Promise<void> => {
+    const { afterMs, fail } = fateOf(app, desired, stage);
+    await pause(time, afterMs);
+    if (fail !== null) throw fail();
+  };
+  const crashLater = (app: SimulatedApp, desired: DesiredApp): void => {
+    const { afterMs, fail } = fateOf(app, desired, "running");
+    if (fail === null) return;
+    time.after(afterMs, () => {
+      if (app.current === desired && app.state === "running") set(desired.appId, app, { state: "failed", failure: toAppFailure(fail(), desired.revision) });
+    });
   };
   const prepare = async (app: SimulatedApp, desired: DesiredApp): Promise<void> => {
     const numbers = new Set(Object.values(portsOf(desired)));
@@ -164,6 +179,7 @@ export const createSimulatedHost = (options: SimulatedHostOptions): Host => {
         await pass(app, desired, "health");
       }
       set(appId, app, { current: desired, state: desired.state, failure: null, restarts: 0 });
+      if (desired.state === "running") crashLater(app, desired);
     } catch (error) {
       if (!(error instanceof HostFailure)) throw error;
       const failure = toAppFailure(error, desired.revision);

@@ -1,13 +1,15 @@
 // Tells the gateway what the device runs, on every change and once a minute, and carries out a desired state of which no command has told.
 import { z } from "zod";
 import type { DesiredApp } from "../../protocol/records/app-spec.ts";
-import { type Agent, type HttpAnswer, NoAnswer, noop, retryAfterMs, type Time } from "../agent/index.ts";
+import { type Agent, callWithRetry, type HttpAnswer, NoAnswer, noop, retryAfterMs, type Time } from "../agent/index.ts";
 import { type Host, HostFailure, type Secrets } from "./host.ts";
 
 const EVERY_MS = 60_000;
 /** Several changes at once make one report. */
 const SOON_MS = 250;
 const AGAIN_MS = 5_000;
+/** How long an app that starts waits for its secrets. */
+const SECRETS_MS = 30_000;
 
 const Reported = z.object({ data: z.object({ desiredVersion: z.int().catch(0) }) });
 const Desired = z.object({ data: z.object({ version: z.int(), apps: z.array(z.unknown()) }) });
@@ -15,11 +17,12 @@ const Fetched = z.object({ data: z.record(z.string(), z.string()) });
 
 type Call = Agent["call"];
 
-/** The secrets of an app, by a signed call. */
+/** The secrets of an app, by a signed call. A gateway that starts anew or has too much to do must not fail a deployment. */
 export const fetchSecretsBy =
-  (call: Call) =>
+  (call: Call, time: Time) =>
   async (appId: string): Promise<Secrets> => {
-    const answer = await call("GET", `/v1/apps/${encodeURIComponent(appId)}/secrets`);
+    const patience = { time, random: Math.random, untilMs: time.elapsedMs() + SECRETS_MS };
+    const answer = await callWithRetry(() => call("GET", `/v1/apps/${encodeURIComponent(appId)}/secrets`), patience);
     const secrets = Fetched.safeParse(answer.body).data?.data;
     if (answer.status !== 200 || secrets === undefined) throw new Error(`the gateway answered ${answer.status}`);
     return secrets;

@@ -9,6 +9,7 @@ export const AppSlug = z
   .max(64);
 /** A variable of the app's environment. */
 export const VariableName = z.string().regex(/^[A-Z_][A-Z0-9_]{0,127}$/);
+const Revision = z.int().min(0).max(2_147_483_647);
 const Port = z.int().min(1).max(65_535);
 
 /** Where a variable of the app's environment comes from. The agent sets these variables and no others. */
@@ -72,7 +73,7 @@ export const DesiredApp = z.object({
   name: z.string().max(128),
   template: AppSlug,
   templateVersion: z.string().max(64),
-  revision: z.int().min(1).describe("Rises with every change of what should run."),
+  revision: Revision.min(1).describe("Rises with every change of what should run."),
   state: z.enum(["running", "stopped", "removed"]),
   keepVolumes: z.boolean().describe("Of a removed app."),
   spec: AppSpec,
@@ -88,7 +89,7 @@ export type AppStage = z.output<typeof AppStage>;
 /** One app as it is, by the agent's word. */
 export const ReportedApp = z.object({
   appId: AppId,
-  revision: z.int().min(0).describe("The one that runs, or ran last; 0 for none."),
+  revision: Revision.describe("The one that runs, or ran last; 0 for none."),
   state: z.enum(["installing", "running", "stopped", "failed", "removed"]),
   health: z.enum(["healthy", "unhealthy", "unknown"]),
   failure: z
@@ -96,7 +97,7 @@ export const ReportedApp = z.object({
       stage: AppStage,
       reason: z.string().max(64).describe("For machines: PORT_TAKEN, DISK_FULL, EXITED, HEALTH_CHECK_FAILED, …"),
       message: z.string().max(1_000),
-      revision: z.int().min(1),
+      revision: Revision.min(1),
       lines: z.array(z.string().max(1_000)).max(20).describe("The last lines of its log, at most 4 KiB, with secrets masked."),
     })
     .nullable(),

@@ -48,7 +48,7 @@ export const App = z.object({
   desiredState: z.enum(["running", "stopped", "removed"]),
   secretsVersion: z.int().describe("Rises with each change of the secrets; 0 for none."),
   reported: ReportedApp.omit({ appId: true, failure: true }).nullable().describe("The agent's last report. `null`: none yet."),
-  reportedAt: Timestamp.nullable(),
+  reportedAt: Timestamp.nullable().describe("When the report last changed."),
   drift: z.boolean().describe("What the agent reported last differs from what should be, and no command is open that would change it."),
   failure: AppFailure.nullable().describe("Why the last change failed, or why the app stopped working."),
   commandId: CommandId.nullable().describe("The command that carried out, or carries out, the last change."),

@@ -145,11 +145,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
   const roles = createRoles({ ...kit, ...tenants, knownDevices: devices.known, holdFleets: (...holding) => fleets.holdForLimit(...holding) });
   const stuck: FindStuck[] = [outbox.stuck, createStuckMails(db)];
   const admin = createAdmin({
-    ...kit,
-    bus,
-    node,
-    channelOf,
-    lives,
+    ...{ ...kit, bus, node, channelOf, lives },
     book: deps.book,
     anyTenant: tenants.anyTenant,
     anyDevice: devices.anyDevice,

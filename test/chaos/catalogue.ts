@@ -4,6 +4,8 @@ import { databaseScenarios } from "./database.ts";
 import { deadlineScenarios } from "./deadlines.ts";
 import { deafNodeScenarios } from "./deaf-nodes.ts";
 import { deathScenarios } from "./deaths.ts";
+import { deployKillScenarios } from "./deploy-kills.ts";
+import { deployScenarios } from "./deploys.ts";
 import { failoverScenarios } from "./failover.ts";
 import { firstLevelScenarios } from "./first-level.ts";
 import { floodScenarios } from "./flood.ts";
@@ -62,4 +64,6 @@ export const SCENARIOS: readonly Scenario[] = [
   ...sharedLimitScenarios,
   ...outboxScenarios,
   ...webhookScenarios,
+  ...deployScenarios,
+  ...deployKillScenarios,
 ];

@@ -74,3 +74,10 @@ export const DELIVERED_IS_ENOUGH = spoil(
 
 /** What waits for its next attempt lets later events of its subject pass. */
 export const RETRIES_HOLD_NOTHING = spoil("webhook_deliveries", "insert or update", "new.holds_until := 'epoch';");
+
+/** Half of the reports that a deployment failed are lost. */
+export const SOME_FAILURES_ARE_LOST = spoil(
+  "outbox_events",
+  "insert",
+  "if new.type = 'deployment.failed' and md5(new.subject_id) < '8' then return null; end if;",
+);

@@ -1,5 +1,7 @@
 // Apps and deployments for samples, as their agents would have left them.
+import { AppSpec } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
+import { DEFAULTS, TEMPLATE } from "../kit/app-template.ts";
 import type { Stock } from "./samples.ts";
 
 /** A device of its own, which whoever sees the stock's device sees too. */
@@ -8,7 +10,7 @@ const ownDevice = async ({ world, tenant, device }: Stock): Promise<string> => {
   await world.sql.query("update devices set tags = (select tags from devices where device_id = $2) where device_id = $1", [deviceId, device.deviceId]);
   return deviceId;
 };
-const CONTENT = [JSON.stringify({ port: 8_701, maxKeys: 10_000 }), JSON.stringify({ kind: "process", program: "key-value", health: {} })];
+const CONTENT = [JSON.stringify(DEFAULTS), JSON.stringify(AppSpec.parse({ kind: "process", program: TEMPLATE, health: {} }))];
 /** Only an agent's word makes an app run. */
 const newApp = async (
   stock: Stock,

@@ -118,6 +118,7 @@ test("the operations on the list write no record, and there is no other", async 
     "devices.provision",
     "pairing.prepareActivation",
     "pairing.approve",
+    "cli.token",
   ];
   expect(rows.filter(({ action }) => !makers.includes(action)).map(({ action }) => action)).toEqual([]);
 });

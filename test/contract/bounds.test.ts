@@ -176,7 +176,7 @@ describe("columns", () => {
     expect(new Set(checked.map(({ field }) => field))).toEqual(
       new Set([
         ...["version", "priority", "maxAttempts", "maxUses", "maxInFlight", "clockOffsetMs", "executionTimeoutSeconds", "offlineAfterSeconds"],
-        ...["duration", "concurrency", "maxPerSecond"],
+        ...["duration", "concurrency", "maxPerSecond", "revision", "timeoutSeconds"],
         ...["threshold", "forSeconds", "clearThreshold", "clearForSeconds", "cooldownSeconds", "count", "windowSeconds"],
       ]),
     );

@@ -96,7 +96,9 @@ const where = (columns: readonly string[]): string => columns.map((column, at) =
 
 /** Inserts a child with its parent, even if the column is nullable. */
 const insertChild = async (sql: Pick<Db, "query">, { child, columns, parent, parentColumns }: ForeignKey) => {
-  const row = await insertRow(sql, parent);
+  // Some children need a device. It has a deployment of its own, so that nothing but the child belongs to the one in question.
+  const tenant = parent === "deployments" ? { tenant_id: (await insertRow(sql, "devices"))["tenant_id"] } : {};
+  const row = await insertRow(sql, parent, tenant);
   return insertRow(sql, child, Object.fromEntries(columns.map((column, at) => [column, row[parentColumns[at] ?? ""]])));
 };
 

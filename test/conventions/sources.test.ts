@@ -33,7 +33,6 @@ describe("features", () => {
     agent: "test/channel/devices.test.ts",
     // Stateless, tested with the other facts about the service.
     health: "test/features/general.test.ts",
-    apps: "test/features/app-templates.test.ts",
   };
 
   test("every group of the contract has its file, and every file its group", () => {

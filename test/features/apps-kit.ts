@@ -1,17 +1,11 @@
 // A device whose agent answers orders for apps over a real socket, as a test says.
-import { readFileSync } from "node:fs";
 import type { DesiredApp, ReportedApp } from "../../protocol/index.ts";
 import { openAgent } from "../kit/agents.ts";
+import { DEFAULTS, TEMPLATE } from "../kit/app-template.ts";
 import { eventually } from "../kit/eventually.ts";
 import type { Answer, Caller, Device, TestTenant, World } from "../kit/world.ts";
 
-export const TEMPLATE = "key-value";
-const FACTS = JSON.parse(readFileSync(new URL(`../../server/catalogue/${TEMPLATE}/app.json`, import.meta.url), "utf8"));
-/** The configuration of one who gives none. */
-export const DEFAULTS: { readonly port: number; readonly maxKeys: number } = {
-  port: FACTS.configSchema.properties.port.default,
-  maxKeys: FACTS.configSchema.properties.maxKeys.default,
-};
+export { DEFAULTS, TEMPLATE };
 
 export interface Order {
   readonly verb: string;

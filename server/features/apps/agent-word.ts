@@ -1,5 +1,5 @@
 // What follows from an agent's word about an app: from the end of the command that was ordered, and from what it reports at any time.
-import { Prisma } from "../../../prisma/generated/client.ts";
+import { isDeepStrictEqual } from "node:util";
 import { type AppFailure, type contract, type DeviceId, ReportedApp } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Outcome, OutcomeHandler, OutcomeHandlers } from "../../core/command-outcomes.ts";
@@ -53,6 +53,25 @@ const UNSAID = { stage: "running", reason: "FAILED", message: "The agent reports
 const isOlderRunning = (row: AppRow, said: ReportedApp | null): said is ReportedApp =>
   said !== null && said.state === "running" && said.revision > 0 && said.revision < row.revision;
 
+/** Something was ordered that this report does not know yet, or it names a revision that never was. */
+const isOutdated = ({ desiredVersion, reportedVersion, lastRevision }: AppRow, { revision }: ReportedApp, version: number): boolean =>
+  version < desiredVersion || version < reportedVersion || revision > lastRevision;
+
+/** What a report means for the app's state. Only the end of a command ends a change that is under way. */
+const newsIn = (row: AppRow, said: ReportedApp): "began" | "recovered" | "broken" | null => {
+  const { status, desiredState, revision } = row;
+  if (status === "pending" && said.state === "installing") return "began";
+  if (isInTransition(status)) return null;
+  if (status === "error") return said.state === desiredState && (desiredState !== "running" || said.revision === revision) ? "recovered" : null;
+  const isTakenBack = said.failure?.revision === revision && isOlderRunning(row, said);
+  return status === "running" && (said.state === "failed" || isTakenBack) ? "broken" : null;
+};
+
+const kept = (said: ReportedApp): ReportedApp => ({ ...said, failure: null });
+/** Nothing is to be written: most reports say the same as the one before. */
+const isKnown = (row: AppRow, said: ReportedApp, version: number): boolean =>
+  isOutdated(row, said, version) || (version === row.reportedVersion && isDeepStrictEqual(row.reported, kept(said)) && newsIn(row, said) === null);
+
 export interface AgentWord {
   readonly outcomes: Pick<OutcomeHandlers<typeof contract.apps>, Verb>;
   report(tx: Tx, scope: SystemScope, deviceId: DeviceId, report: AgentReport): Promise<{ readonly desiredVersion: number; readonly ignored: string[] }>;
@@ -70,17 +89,15 @@ interface End {
   readonly said: ReportedApp | null;
 }
 
-const json = (value: object): Prisma.InputJsonObject => value as Prisma.InputJsonObject; // as: parsed JSON
-
 export const createAgentWord = ({ clock, secretBox, steps, orders }: AgentWordDeps): AgentWord => {
   const secretsOf = ({ scope, row }: Held): readonly string[] => Object.values(openSecrets(secretBox, scope, row));
   const take = ({ tx, scope, row }: Held, step: Omit<AppStep, "by">): Promise<AppRow> => steps.take(tx, scope, row, { ...step, by: row.deviceId });
 
   /** Secrets never reach the row: the report's failure is kept only as the app's own. */
   const keep = ({ tx, scope, row }: Held, said: ReportedApp, version: number): Promise<AppRow> =>
-    saveApp(tx, scope, row.appId, { reported: json({ ...said, failure: null }), reportedVersion: version, reportedAt: clock.now() });
+    saveApp(tx, scope, row.appId, { reported: kept(said), reportedVersion: version, reportedAt: clock.now() });
 
-  const fail = (held: Held, failure: AppFailure): Promise<AppRow> => take(held, { event: "failed", reason: failure.reason, patch: { failure: json(failure) } });
+  const fail = (held: Held, failure: AppFailure): Promise<AppRow> => take(held, { event: "failed", reason: failure.reason, patch: { failure } });
 
   /** The agent restored an earlier revision by itself, which becomes the desired one. Null when we no longer know what was in it. */
   const takeBack = async (held: Held, said: ReportedApp, failure: AppFailure): Promise<AppRow | null> => {
@@ -89,11 +106,9 @@ export const createAgentWord = ({ clock, secretBox, steps, orders }: AgentWordDe
     if (content === null) return null;
     // Reports that know the version before tell of the same revision, so the app keeps its own.
     await raiseDesired(tx, scope, row.deviceId);
-    const patch = { failure: json(failure) };
+    const patch = { failure };
     const back = row.status === "rolling_back" ? row : await take(held, { event: "rollBack", reason: failure.reason, patch });
-    const { config, spec, ...rest } = content;
-    const restored = { ...patch, ...rest, config: json(config), spec: json(spec), revision: said.revision };
-    return take({ ...held, row: back }, { event: "ran", patch: restored });
+    return take({ ...held, row: back }, { event: "ran", patch: { ...patch, ...content, revision: said.revision } });
   };
 
   const end = async (held: Held, { verb, outcome, said }: End): Promise<void> => {
@@ -102,7 +117,7 @@ export const createAgentWord = ({ clock, secretBox, steps, orders }: AgentWordDe
     if (outcome.kind === "succeeded" && said?.state === state && (state !== "running" || said.revision === row.revision)) {
       const begun = row.status === "pending" ? await take(held, { event: "began" }) : row;
       // A late success ends what had been given up.
-      if (canMoveApp(begun.status, event)) await take({ ...held, row: begun }, { event, patch: { failure: Prisma.DbNull } });
+      if (canMoveApp(begun.status, event)) await take({ ...held, row: begun }, { event, patch: { failure: null } });
       return;
     }
     if (!isInTransition(row.status)) return;
@@ -139,35 +154,31 @@ export const createAgentWord = ({ clock, secretBox, steps, orders }: AgentWordDe
     const isRemoved = row.desiredState === "removed";
     const left = isRemoved ? await take(held, { event: "remove" }) : row;
     const event = isRemoved ? "removed" : row.desiredState === "stopped" ? "stopped" : "ran";
-    await take({ ...held, row: left }, { event, patch: { failure: Prisma.DbNull } });
+    await take({ ...held, row: left }, { event, patch: { failure: null } });
   };
 
-  /** What a report says about an app that no command is changing. */
-  const settle = async (held: Held, said: ReportedApp): Promise<void> => {
+  const breakDown = async (held: Held, said: ReportedApp): Promise<void> => {
     const { row } = held;
-    const { status, desiredState, revision } = row;
-    const isAsDesired = said.state === desiredState && (desiredState !== "running" || said.revision === revision);
-    if (status === "error" && isAsDesired) return recover(held);
-    const own = said.failure?.revision === revision ? said.failure : null;
-    if (status !== "running" || (own === null && said.state !== "failed")) return;
-    const failure = failureSaid(own ?? { ...UNSAID, lines: [], revision }, null, secretsOf(held));
+    const own = said.failure?.revision === row.revision ? said.failure : null;
+    const failure = failureSaid(own ?? { ...UNSAID, lines: [], revision: row.revision }, null, secretsOf(held));
     const restored = isOlderRunning(row, said) ? await takeBack(held, said, failure) : null;
     if (restored === null && said.state === "failed") await fail(held, failure);
   };
 
   const apply = async (tx: Tx, scope: SystemScope, said: ReportedApp, version: number): Promise<void> => {
     const locked = await lockApp(tx, scope, said.appId);
-    // Something was ordered that this report does not know yet, or it names a revision that never was.
-    if (locked === null || version < locked.desiredVersion || version < locked.reportedVersion || said.revision > locked.lastRevision) return;
+    if (locked === null || isOutdated(locked, said, version)) return;
     const held = { tx, scope, row: await keep({ tx, scope, row: locked }, said, version) };
-    if (held.row.status === "pending" && said.state === "installing") await take(held, { event: "began" });
-    else if (!isInTransition(held.row.status)) await settle(held, said);
+    const news = newsIn(held.row, said);
+    if (news === "began") await take(held, { event: "began" });
+    else if (news === "recovered") await recover(held);
+    else if (news === "broken") await breakDown(held, said);
   };
 
   const forget = async (tx: Tx, scope: SystemScope, appId: string, version: number): Promise<void> => {
     const row = await lockApp(tx, scope, appId);
     if (row === null || row.reported === null || version < row.desiredVersion || isInTransition(row.status)) return;
-    await saveApp(tx, scope, appId, { reported: Prisma.DbNull, reportedVersion: version, reportedAt: clock.now() });
+    await saveApp(tx, scope, appId, { reported: null, reportedVersion: version, reportedAt: clock.now() });
   };
 
   return {
@@ -178,8 +189,8 @@ export const createAgentWord = ({ clock, secretBox, steps, orders }: AgentWordDe
       const said = new Map(apps.map((app) => [app.appId as string, app]));
       for (const row of rows) {
         const report = said.get(row.appId);
-        if (report !== undefined) await apply(tx, scope, report, version);
-        else if (row.reported !== null) await forget(tx, scope, row.appId, version);
+        if (report !== undefined && !isKnown(row, report, version)) await apply(tx, scope, report, version);
+        else if (report === undefined && row.reported !== null) await forget(tx, scope, row.appId, version);
       }
       const known = new Set<string>(rows.map(({ appId }) => appId));
       return { desiredVersion: await readDesired(tx, scope, deviceId), ignored: [...said.keys()].filter((appId) => !known.has(appId)) };

@@ -36,20 +36,22 @@ export const failureSaid = (said: NonNullable<ReportedApp["failure"]>, commandId
   lines: bounded(said.lines.map((line) => masked(line, secrets))),
 });
 
-const REASONS: Readonly<Record<string, readonly [string, string]>> = {
-  expired: ["COMMAND_EXPIRED", "The device did not take the command in time."],
-  undeliverable: ["COMMAND_UNDELIVERABLE", "The command could not be delivered to the device."],
-  canceled: ["COMMAND_CANCELED", "The command was canceled."],
-  timed_out: ["COMMAND_TIMED_OUT", "The agent did not end the command in time."],
-  rejected: ["COMMAND_REJECTED", "The agent rejected the command."],
-  failed: ["COMMAND_FAILED", "The agent could not carry the command out."],
-};
+const REASONS = new Map<string, readonly [string, string]>(
+  Object.entries({
+    expired: ["COMMAND_EXPIRED", "The device did not take the command in time."],
+    undeliverable: ["COMMAND_UNDELIVERABLE", "The command could not be delivered to the device."],
+    canceled: ["COMMAND_CANCELED", "The command was canceled."],
+    timed_out: ["COMMAND_TIMED_OUT", "The agent did not end the command in time."],
+    rejected: ["COMMAND_REJECTED", "The agent rejected the command."],
+    failed: ["COMMAND_FAILED", "The agent could not carry the command out."],
+  }),
+);
 const NOT_AS_ORDERED = ["NOT_AS_ORDERED", "The agent reports another state than the one that was ordered."] as const;
 
 const reasonOf = (outcome: Outcome, isDeploy: boolean): readonly [string, string] => {
   if (outcome.kind === "invalid_output") return ["INVALID_OUTPUT", `The agent's answer does not fit: ${outcome.issues.join("; ").slice(0, 500)}`];
   if (outcome.kind === "succeeded") return NOT_AS_ORDERED;
-  const [reason, message] = REASONS[outcome.status] ?? NOT_AS_ORDERED;
+  const [reason, message] = REASONS.get(outcome.status) ?? NOT_AS_ORDERED;
   // Our codes of these ends say less than the reason; an agent's code says more.
   if (outcome.status === "timed_out") return [isDeploy ? "DEPLOY_TIMEOUT" : reason, message];
   return ["failed", "rejected"].includes(outcome.status) || outcome.code === "DEVICE_RESET" ? [outcome.code ?? reason, message] : [reason, message];

@@ -1,5 +1,4 @@
 // What people want of apps, as orders to the device's agent: the app's row, the device's desired version and the command change together or not at all.
-import { Prisma } from "../../../prisma/generated/client.ts";
 import { type AppId, type AppSpec, contract, type DeploymentId, type DeviceId } from "../../../protocol/index.ts";
 import { orderOf } from "../../core/command-outcomes.ts";
 import type { Tx } from "../../core/database.ts";
@@ -11,7 +10,8 @@ import type { SystemScope } from "../../core/scope.ts";
 import { type AppRow, toDesired } from "./record.ts";
 import { type AppEvent, moveApp } from "./states.ts";
 import type { Steps } from "./steps.ts";
-import { type AppChange, raiseDesired } from "./store/apps.ts";
+import type { AppPatch } from "./store/app-row.ts";
+import { raiseDesired } from "./store/apps.ts";
 import { type Content, insertSnapshot } from "./store/snapshots.ts";
 
 type Verb = Exclude<keyof typeof contract.apps.commands, "logs" | "followLogs">;
@@ -45,7 +45,7 @@ export interface Orders {
   update(tx: Tx, scope: SystemScope, app: AppRow, update: Update): Promise<Ordered>;
   start(tx: Tx, scope: SystemScope, app: AppRow, by: string): Promise<Ordered>;
   stop(tx: Tx, scope: SystemScope, app: AppRow, by: string): Promise<Ordered>;
-  restart(tx: Tx, scope: SystemScope, app: AppRow, restart: { readonly by: string; readonly patch?: AppChange }): Promise<Ordered>;
+  restart(tx: Tx, scope: SystemScope, app: AppRow, restart: { readonly by: string; readonly patch?: AppPatch }): Promise<Ordered>;
   /** From a device that is gone the app is gone, too. */
   remove(tx: Tx, scope: SystemScope, app: AppRow, removal: { readonly by: string; readonly keepVolumes: boolean }): Promise<Ordered>;
 }
@@ -60,11 +60,10 @@ interface Order {
   readonly event: AppEvent;
   readonly verb: Verb;
   readonly by: string;
-  readonly patch?: AppChange;
+  readonly patch?: AppPatch;
   readonly rolledBackTo?: number | null;
 }
 
-const json = (value: object): Prisma.InputJsonObject => value as Prisma.InputJsonObject; // as: parsed JSON
 const isGone = (error: unknown): boolean => isAppError(error) && error.code === "DEVICE_NOT_FOUND";
 
 export const createOrders = ({ enqueue, emit, steps }: OrdersDeps): Orders => {
@@ -87,7 +86,7 @@ export const createOrders = ({ enqueue, emit, steps }: OrdersDeps): Orders => {
     const desiredVersion = await raiseDesired(tx, scope, app.deviceId);
     const change = { ...patch, desiredVersion };
     const { commandId, notify } = await send(tx, scope, { ...app, ...change } as AppRow, { verb, by }); // as: a change holds plain values
-    const saved = { ...change, commandId, cancelAsked: false, failure: Prisma.DbNull };
+    const saved = { ...change, commandId, cancelAsked: false, failure: null };
     return { app: await steps.take(tx, scope, app, { event, by, patch: saved, rolledBackTo }), notify };
   };
 
@@ -106,8 +105,7 @@ export const createOrders = ({ enqueue, emit, steps }: OrdersDeps): Orders => {
       const made = { appId, deviceId, deploymentId, name, ...content, secrets, secretsVersion: secrets === null ? 0 : 1, desiredVersion, timeoutSeconds };
       const first = { ...made, revision: 1, desiredState: "running", keepVolumes: false } as AppRow; // as: all that an order reads
       const { commandId, notify } = await send(tx, scope, first, { verb: "deploy", by });
-      const row = { ...made, config: json(content.config), spec: json(content.spec), commandId, createdBy: by };
-      return { app: await steps.insert(tx, scope, row, by), notify };
+      return { app: await steps.insert(tx, scope, { ...made, commandId, createdBy: by }, by), notify };
     },
     update: async (tx, scope, app, { content, event, by, rolledBackTo = null }) => {
       moveApp(app.status, event);
@@ -116,13 +114,13 @@ export const createOrders = ({ enqueue, emit, steps }: OrdersDeps): Orders => {
       const data = { appId, snapshotId: snapshot.snapshotId, revision: app.revision, automatic: true };
       await emit(tx, [happened(scope, contract.apps.events.snapshotCreated, appId, data)]);
       const revision = app.lastRevision + 1;
-      const patch = { ...content, config: json(content.config), spec: json(content.spec), revision, lastRevision: revision, desiredState: "running" };
+      const patch = { ...content, revision, lastRevision: revision, desiredState: "running" } as const;
       return order(tx, scope, app, { event, verb: "deploy", by, patch, rolledBackTo });
     },
     stop: (tx, scope, app, by) => order(tx, scope, app, { event: "stop", verb: "stop", by, patch: { desiredState: "stopped" } }),
     restart: (tx, scope, app, restart) => order(tx, scope, app, { event: "restart", verb: "restart", ...restart }),
     remove: async (tx, scope, app, { by, keepVolumes }) => {
-      const patch = { desiredState: "removed", keepVolumes };
+      const patch = { desiredState: "removed", keepVolumes } as const;
       try {
         return await order(tx, scope, app, { event: "remove", verb: "remove", by, patch });
       } catch (error) {

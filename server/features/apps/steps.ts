@@ -8,7 +8,8 @@ import type { SystemScope } from "../../core/scope.ts";
 import { addTimelineStep } from "../../core/timeline.ts";
 import type { AppRow } from "./record.ts";
 import { type AppEvent, moveApp } from "./states.ts";
-import { type AppChange, insertApp, type NewApp, saveApp } from "./store/apps.ts";
+import type { AppPatch } from "./store/app-row.ts";
+import { insertApp, type NewApp, saveApp } from "./store/apps.ts";
 
 /** `created`: the app was inserted. `canceled`: the end of a command that was to be canceled. */
 export type MoveEvent = AppEvent | "created" | "canceled";
@@ -27,7 +28,7 @@ export type FollowApp = (tx: Tx, scope: SystemScope, move: AppMove) => Promise<v
 export interface AppStep {
   readonly event: AppEvent;
   readonly by: string;
-  readonly patch?: AppChange;
+  readonly patch?: AppPatch;
   readonly reason?: string | null;
   readonly rolledBackTo?: number | null;
 }
@@ -55,7 +56,7 @@ const told = (scope: SystemScope, app: AppRow, event: MoveEvent, previous: AppRo
 };
 
 export interface Steps {
-  insert(tx: Tx, scope: SystemScope, made: NewApp, by: string): Promise<AppRow>;
+  insert(tx: Tx, scope: SystemScope, made: Omit<NewApp, "timeline">, by: string): Promise<AppRow>;
   /** Throws INVALID_STATE_TRANSITION unless the app's states list the change. The app is locked. */
   take(tx: Tx, scope: SystemScope, app: AppRow, step: AppStep): Promise<AppRow>;
   /** The deployment learns that the canceled command has ended. */
@@ -71,8 +72,8 @@ export const createSteps = ({ clock, emit, follow }: StepsDeps): Steps => {
   };
   return {
     insert: async (tx, scope, made, by) => {
-      const step = { at: at(), from: null, to: "pending", by, revision: 1, commandId: made.commandId ?? null, reason: null };
-      const app = await insertApp(tx, scope, { ...made, timeline: addTimelineStep([], step as Parameters<typeof addTimelineStep>[1]) }); // as: the id comes from `enqueue`
+      const step = { at: at(), from: null, to: "pending", by, revision: 1, commandId: made.commandId, reason: null };
+      const app = await insertApp(tx, scope, { ...made, timeline: addTimelineStep([], step) });
       await tell(tx, scope, { app, event: "created", by, rolledBackTo: null }, null);
       return app;
     },

@@ -1,6 +1,5 @@
 // Moves a deployment with its app, in the same transaction: state, revisions, timeline and event.
 import type { z } from "zod";
-import { Prisma } from "../../../prisma/generated/client.ts";
 import { contract, type DeploymentId } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
@@ -93,16 +92,13 @@ const eventsOf = ({ status }: DeploymentRow, { event }: AppMove): readonly Deplo
 
 const mirrored = ({ app }: AppMove): DeploymentChange => ({
   ...{ appId: app.appId, deviceId: app.deviceId, template: app.appType, templateVersion: app.templateVersion },
-  ...{ configuration: app.config as Prisma.InputJsonObject, revision: app.lastRevision, commandId: app.commandId }, // as: parsed JSON
-  failure: app.failure === null ? Prisma.DbNull : (app.failure as Prisma.InputJsonObject), // as: parsed JSON
+  ...{ configuration: app.config, revision: app.lastRevision, commandId: app.commandId, failure: app.failure },
 });
 
 const revise = async (tx: Tx, scope: SystemScope, row: DeploymentRow, { app, by, rolledBackTo }: AppMove): Promise<void> => {
   if (app.lastRevision <= row.revision) return;
-  await insertRevision(tx, scope, {
-    ...{ deploymentId: row.deploymentId, revision: app.lastRevision, template: app.appType, templateVersion: app.templateVersion },
-    ...{ configuration: app.config as Prisma.InputJsonObject, spec: app.spec as Prisma.InputJsonObject, rolledBackTo, createdBy: by }, // as: parsed JSON
-  });
+  const { appType, templateVersion, config, spec, lastRevision: revision } = app;
+  await insertRevision(tx, scope, { deploymentId: row.deploymentId, revision, appType, templateVersion, config, spec, rolledBackTo, createdBy: by });
 };
 
 export const createFollow = (take: TakeStep): FollowApp => {

@@ -58,9 +58,8 @@ export interface Live extends Feature<typeof contract.live> {
   /** Something changed in the tenant on another node: reads the new events for its viewers here. False when there are none. */
   readonly recheck: (tenantId: string) => boolean;
   readonly viewers: () => number;
-  readonly until: Until;
-  /** Counts another stream. */
   readonly takePlace: ReturnType<typeof createStreamCount>;
+  readonly until: Until;
   /** The tenant's newest durable events, newest first; of the newest thousand those that a limited caller may know. */
   readonly recent: (scope: SystemScope, limit: number) => Promise<readonly DispatchedEvent[]>;
 }
@@ -227,9 +226,7 @@ export const createLive = ({ db, clock, isShown, deviceNames, readSeen = async (
         }
       },
     }),
-    dispatched: (events) => {
-      for (const event of events) feed.dispatched(event);
-    },
+    dispatched: (events) => void events.map(feed.dispatched),
     hint: (event) => feed.publish(event.scope.tenantId, toHint(event)),
     isWatched: feed.isWatched,
     recheck: feed.recheck,
@@ -238,8 +235,8 @@ export const createLive = ({ db, clock, isShown, deviceNames, readSeen = async (
       { name: "live.seen", everyMs: settings.seenEveryMs, run: ticks.tick },
     ],
     viewers: feed.viewers,
-    until: createUntil(feed, takePlace),
     takePlace,
+    until: createUntil(feed, takePlace),
     recent: async (scope, limit) => {
       if (!isLimited(scope)) return readNewest(db, scope.tenantId, limit);
       const shown: DispatchedEvent[] = [];

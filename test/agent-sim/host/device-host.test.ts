@@ -136,8 +136,8 @@ describe("the reported state", () => {
     sync.stop();
   });
   test("secrets are fetched by a signed call, and an answer without them is an error", async () => {
-    expect(await fetchSecretsBy(async () => answer({ KV_TOKEN: "x" }))("app_1")).toEqual({ KV_TOKEN: "x" });
-    await expect(fetchSecretsBy(async () => answer({}, 404))("app_1")).rejects.toThrow("404");
+    expect(await fetchSecretsBy(async () => answer({ KV_TOKEN: "x" }), createHandTime())("app_1")).toEqual({ KV_TOKEN: "x" });
+    await expect(fetchSecretsBy(async () => answer({}, 404), createHandTime())("app_1")).rejects.toThrow("404");
   });
 });
 

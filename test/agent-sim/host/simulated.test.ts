@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { createSimulatedHost, type SimulatedHostOptions } from "../../../agent-sim/host/simulated.ts";
 import type { DesiredApp } from "../../../protocol/records/app-spec.ts";
+import { eventually } from "../../kit/eventually.ts";
 import { createFastTime } from "../clocks.ts";
 import { desiredApp, inMode } from "./desired.ts";
 
@@ -33,4 +34,20 @@ test("about as many attempts fail as the share says, and every app ends in a sta
   expect(failed).toBeLessThan(95);
   expect(new Set(all.slice(400).map((text) => text.split(" ")[0]))).toEqual(new Set(["running", "failed"]));
   expect((await outcomes(3, {})).slice(0, 400)).not.toContain("rejected");
+});
+test("an app that crashes later ran first, is reported as failed by itself, and stays so until the next order", async () => {
+  const reports: string[] = [];
+  const host = createSimulatedHost({
+    time: createFastTime(),
+    seed: 1,
+    failures: { running: 1 },
+    secretsOf: async () => ({ SECRET: "any secret" }),
+    onChange: ({ state, failure }) => void reports.push(`${state} ${failure?.stage ?? "-"} ${failure?.reason ?? "-"}`),
+  });
+  const app = desiredApp(10_000);
+  expect(await host.apply(app)).toMatchObject({ state: "running", revision: 1, failure: null });
+  await eventually(() => expect(reports.at(-1)).toBe("failed running CRASH_LOOP"));
+  expect(reports.slice(-2)).toEqual(["running - -", "failed running CRASH_LOOP"]);
+  expect(await host.apply({ ...app, revision: 2 })).toMatchObject({ state: "running", revision: 2, failure: null });
+  await host.close();
 });

@@ -70,7 +70,8 @@ export const createFollows = ({ clock, orders, routes, sourceOf, nodesReach, bou
   const onAnswer = (follow: Follow, answer: LogAnswer): void => {
     if (answer.kind === "refused") {
       follow.nextAtMs = clock.elapsed() + AGAIN_MS;
-      return notify(follow, "refused");
+      notify(follow, "refused");
+      return;
     }
     const { n, lines, skipped, done } = answer.chunk;
     if (n <= follow.last) return;

@@ -32,8 +32,8 @@ const DEFAULTS: AppLogSettings = {
 
 /** What the logs need of other features, and of the cluster. */
 export interface AppLogsWiring extends LogRoutesDeps {
-  /** Counts a stream of the caller; the bound instead if it is reached. */
-  readonly takeStream: (scope: TenantScope) => (() => void) | { readonly per: string; readonly limit: number };
+  /** Counts a stream of the caller, or refuses it. Returns the function that gives its place back. */
+  readonly takeStream: (scope: TenantScope) => () => void;
   /** False while messages between nodes get lost. */
   readonly nodesReach: () => boolean;
   readonly settings?: Partial<AppLogSettings> | undefined;
@@ -69,7 +69,6 @@ export interface AppLogs {
   receive(scope: SystemScope, deviceId: string, chunk: string): Promise<boolean>;
 }
 
-const STREAM_RETRY_SECONDS = 30;
 const NOTHING: LogTail = { lines: [], truncated: false };
 
 export const createAppLogs = ({ db, clock, enqueue, isOnline, logs: wiring }: AppLogsDeps): AppLogs => {
@@ -94,7 +93,6 @@ export const createAppLogs = ({ db, clock, enqueue, isOnline, logs: wiring }: Ap
     follow: async function* (scope, app, signal) {
       if (app === null) return yield { lines: [], skipped: 0, notice: "not_installed" };
       const place = wiring.takeStream(scope);
-      if (typeof place !== "function") throw new AppError("STREAM_LIMIT_REACHED", { details: { ...place }, retryAfter: STREAM_RETRY_SECONDS });
       try {
         yield* follows.watch(scope, app, signal);
       } finally {

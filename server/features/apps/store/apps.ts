@@ -5,7 +5,8 @@ import type { Clients, Tx } from "../../../core/database.ts";
 import { createListing, likeLiteral } from "../../../core/listing.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
-import { type AppRow, toApp, toAppRow } from "../record.ts";
+import { toApp } from "../record.ts";
+import { type AppPatch, type AppRow, toAppRow, toColumns } from "./app-row.ts";
 
 const existing = { removedAt: null } as const;
 
@@ -67,13 +68,14 @@ export const lockApp = async (tx: Tx, scope: SystemScope, appId: string): Promis
   return findApp(tx, scope, appId);
 };
 
-export type NewApp = Omit<Prisma.AppUncheckedCreateInput, "tenantId">;
-export const insertApp = async (tx: Clients, scope: SystemScope, made: NewApp): Promise<AppRow> => toAppRow(await tx.for(scope).app.create({ data: made }));
+type Given = "appId" | "deviceId" | "deploymentId" | "name" | "appType" | "templateVersion" | "config" | "spec" | "secrets" | "secretsVersion";
+export type NewApp = Pick<AppRow, Given | "desiredVersion" | "timeoutSeconds" | "commandId" | "createdBy" | "timeline">;
+export const insertApp = async (tx: Clients, scope: SystemScope, made: NewApp): Promise<AppRow> =>
+  toAppRow(await tx.for(scope).app.create({ data: made as NewApp & Pick<Prisma.AppUncheckedCreateInput, "config" | "spec" | "timeline"> })); // as: parsed JSON
 
-export type AppChange = Omit<Prisma.AppUncheckedUpdateInput, "tenantId">;
 /** Of an app that is locked. */
-export const saveApp = async (tx: Clients, { tenantId }: SystemScope, appId: string, change: AppChange): Promise<AppRow> => {
-  const [row] = await tx.for({ tenantId }).app.updateManyAndReturn({ where: { appId }, data: change });
+export const saveApp = async (tx: Clients, { tenantId }: SystemScope, appId: string, change: AppPatch): Promise<AppRow> => {
+  const [row] = await tx.for({ tenantId }).app.updateManyAndReturn({ where: { appId }, data: toColumns(change) });
   if (row === undefined) throw new Error(`app ${appId} is gone although it is locked`);
   return toAppRow(row);
 };

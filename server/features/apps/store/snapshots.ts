@@ -5,7 +5,7 @@ import type { Clients } from "../../../core/database.ts";
 import { newId } from "../../../core/ids.ts";
 import { recordOf } from "../../../core/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
-import type { AppRow } from "../record.ts";
+import type { AppRow } from "./app-row.ts";
 
 export const MAX_SNAPSHOTS = 50;
 const KEPT_AUTOMATIC = 5;

@@ -1,5 +1,5 @@
 // Rows of deployments and of their revisions.
-import type { Prisma } from "../../../../prisma/generated/client.ts";
+import { Prisma } from "../../../../prisma/generated/client.ts";
 import {
   type AppConfig,
   type AppFailure,
@@ -59,10 +59,14 @@ export type NewDeployment = Omit<Prisma.DeploymentUncheckedCreateInput, "tenantI
 export const insertDeployment = async (tx: Clients, scope: SystemScope, made: NewDeployment): Promise<DeploymentRow> =>
   narrow(await tx.for(scope).deployment.create({ data: made }));
 
-export type DeploymentChange = Omit<Prisma.DeploymentUncheckedUpdateInput, "tenantId" | "devices">;
+/** `failure: null` clears the column. */
+export type DeploymentChange = Readonly<Partial<Omit<DeploymentRow, "tenantId" | "deploymentId" | "version">>>;
+const toColumns = ({ failure, ...rest }: DeploymentChange) =>
+  ({ ...rest, ...(failure === undefined ? {} : { failure: failure ?? Prisma.DbNull }) }) as Omit<Prisma.DeploymentUncheckedUpdateInput, "tenantId" | "devices">; // as: parsed JSON
 /** Of a deployment that is locked. */
 export const saveDeployment = async (tx: Clients, { tenantId }: SystemScope, deploymentId: string, change: DeploymentChange): Promise<DeploymentRow> => {
-  const [row] = await tx.for({ tenantId }).deployment.updateManyAndReturn({ where: { deploymentId }, data: { ...change, version: { increment: 1 } } });
+  const data = { ...toColumns(change), version: { increment: 1 } };
+  const [row] = await tx.for({ tenantId }).deployment.updateManyAndReturn({ where: { deploymentId }, data });
   if (row === undefined) throw new Error(`deployment ${deploymentId} is gone although it is locked`);
   return narrow(row);
 };
@@ -133,9 +137,19 @@ export const findRevision = async (db: Clients, { tenantId }: SystemScope, deplo
   return row === null ? null : toContent(row);
 };
 
-export type NewRevision = Omit<Prisma.DeploymentRevisionUncheckedCreateInput, "tenantId">;
-export const insertRevision = async (tx: Clients, { tenantId }: SystemScope, revision: NewRevision): Promise<void> => {
-  await tx.for({ tenantId }).deploymentRevision.create({ data: revision });
+export interface NewRevision extends RevisionContent {
+  readonly deploymentId: DeploymentId;
+  readonly revision: number;
+  readonly rolledBackTo: number | null;
+  readonly createdBy: string;
+}
+export const insertRevision = async (
+  tx: Clients,
+  { tenantId }: SystemScope,
+  { appType: template, config: configuration, ...rest }: NewRevision,
+): Promise<void> => {
+  const data = { template, configuration, ...rest } as Omit<Prisma.DeploymentRevisionUncheckedCreateInput, "tenantId">; // as: parsed JSON
+  await tx.for({ tenantId }).deploymentRevision.create({ data });
 };
 
 /** Devices or enrollment tokens belong to it. */
