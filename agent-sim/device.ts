@@ -1,12 +1,14 @@
 // `npm run agent`: runs the reference agent as one device, with its identity from pairing, and logs what it does.
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { uptime } from "node:os";
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { z } from "zod";
 import {
+  AGENT_VERSION,
   createAgent,
   createApps,
   createHandlers,
@@ -28,6 +30,9 @@ import {
 } from "./agent/index.ts";
 import { type DeviceHost, HOST_KINDS, openDeviceHost } from "./host/open.ts";
 import { BadOptions } from "./options.ts";
+import { launch, READY, RESTART_CODE } from "./update/launcher.ts";
+import { createUpdater, type UpdaterOptions } from "./update/updater.ts";
+import { openVersions } from "./update/versions.ts";
 
 export const DEVICE_HELP = `Runs the reference agent as one device.
 
@@ -42,6 +47,10 @@ export const DEVICE_HELP = `Runs the reference agent as one device.
   --seconds N       connect at once and stop after this many seconds (default: run until Ctrl-C)
   --signature 2     sign requests with v2 (default: 1)
   --url URL         the gateway (default: API_URL of the identity, else http://127.0.0.1:8080)
+  --update-key KEY  take new versions of the agent that are signed with this key (npm run agent:release), by the command agent-update,
+                    or by itself if they are mandatory; a new version that does not reach the gateway is given up
+  --channel NAME    the channel of these versions (default: stable)
+  --trial N         the seconds that a new version has to reach the gateway (default: 120)
 
 The apps of a process host outlive the agent; the next start adopts them.
 The journal beside the identity (FILE.journal) keeps a command from running twice, even after a restart. One process at a time can use it.
@@ -70,6 +79,9 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
       signature: { type: "string", default: "1" },
       host: { type: "string", default: "simulated" },
       data: { type: "string" },
+      "update-key": { type: "string" },
+      channel: { type: "string", default: "stable" },
+      trial: { type: "string", default: "120" },
       help: { type: "boolean", short: "h", default: false },
     },
   });
@@ -80,6 +92,12 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
   }
   const kind = HOST_KINDS.find((each) => each === values.host);
   if (kind === undefined) throw new BadOptions(`--host: one of ${HOST_KINDS.join(", ")}`);
+  const folder = resolve(values.data ?? `${path}.data`);
+  const { "update-key": publicKey, channel } = values;
+  const versions = publicKey === undefined ? null : openVersions(join(folder, "agent"));
+  // A process that was started by the launcher has a channel to it.
+  if (versions !== null && process.send === undefined)
+    return launch({ versions, installed: process.argv[1] ?? "", args, trialMs: Number(values.trial) * 1_000, time, say });
   const pairs = pair !== undefined && !existsSync(path);
   if (pairs) await pairInto(path, { name: pair, url: url ?? DEFAULT_URL, enrollmentToken: values.enroll });
   const identity = Answer.parse(JSON.parse(await readFile(path, "utf8")));
@@ -87,7 +105,8 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
   try {
     return await runAgent(toPairedDevice(identity), {
       identity,
-      host: openDeviceHost({ kind, folder: resolve(values.data ?? `${path}.data`), time, seed: 1 }),
+      host: openDeviceHost({ kind, folder, time, seed: 1 }),
+      updates: versions === null || publicKey === undefined ? null : { versions, publicKey, channel },
       path,
       url,
       signatureVersion: values.signature === "2" ? 2 : 1,
@@ -134,16 +153,24 @@ interface Start {
   readonly path: string;
   readonly url: string | undefined;
   readonly host: DeviceHost;
+  readonly updates: Pick<UpdaterOptions, "versions" | "publicKey" | "channel"> | null;
   readonly signatureVersion: 1 | 2;
   readonly seconds: string | undefined;
   /** Somebody watches, so it does not wait for its turn among machines that start together. */
   readonly atOnce: boolean;
 }
 
-const runAgent = async (member: PairedDevice, { identity, path, url: given, host, signatureVersion, seconds, atOnce }: Start): Promise<number> => {
+const runAgent = async (member: PairedDevice, { identity, path, url: given, host, updates, signatureVersion, seconds, atOnce }: Start): Promise<number> => {
   const { connect, infrastructure_secrets: secrets } = identity;
   const url = given ?? secrets["API_URL"] ?? DEFAULT_URL;
   const http = createHttp(url, POLL_SOCKETS);
+  const ending = new AbortController();
+  let code = 0;
+  const restart = (): void => {
+    code = RESTART_CODE;
+    ending.abort();
+  };
+  const updater = updates === null ? null : createUpdater({ ...updates, time, random: Math.random, say, restart });
   const agent = createAgent({
     url,
     http,
@@ -161,9 +188,12 @@ const runAgent = async (member: PairedDevice, { identity, path, url: given, host
     signatureVersion,
     firstWindowMs: atOnce ? 0 : Math.min(uptime() < MACHINE_STARTS_WITHIN_S ? LONGEST_WAIT_MS : RESTART_WINDOW_MS, connect.coldStartMs ?? 0),
     journal: openFileJournal(`${path}.journal`, time.wallMs),
-    handlers: { ...createHandlers({ apps: createApps({ time, random: Math.random }), time }), ...host.handlers },
+    handlers: { ...createHandlers({ apps: createApps({ time, random: Math.random }), time }), ...host.handlers, ...updater?.handlers },
     on: {
-      ready: () => say(`connected to ${url} as ${member.deviceId}`),
+      ready: () => {
+        say(`connected to ${url} as ${member.deviceId}, version ${AGENT_VERSION}`);
+        process.send?.(READY);
+      },
       executed: (commandId, type) => say(`runs ${type} ${commandId}`),
       settled: ({ commandId, status, result }) => say(`acknowledged ${commandId}: ${status ?? "?"} (${result})`),
       alarm: say,
@@ -171,17 +201,17 @@ const runAgent = async (member: PairedDevice, { identity, path, url: given, host
   });
   agent.start();
   host.start(agent);
-  await new Promise<void>((end) => {
-    const cancel = seconds === undefined ? noop : time.after(Number(seconds) * 1_000, end);
-    for (const signal of ["SIGINT", "SIGTERM"] as const)
-      process.once(signal, () => {
-        cancel();
-        end();
-      });
-  });
+  updater?.start(agent);
+  const cancel = seconds === undefined ? noop : time.after(Number(seconds) * 1_000, () => ending.abort());
+  // An agent without its launcher makes way for the next one.
+  for (const event of ["SIGINT", "SIGTERM", "disconnect"]) process.once(event, () => ending.abort());
+  await once(ending.signal, "abort");
+  cancel();
+  updater?.stop();
   await agent.stop();
   await host.close();
   http.close();
   say("stopped");
-  return 0;
+  if (process.connected) process.disconnect();
+  return code;
 };

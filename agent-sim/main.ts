@@ -72,7 +72,8 @@ const simulate = async (options: Options): Promise<number> => {
 const main = async (): Promise<number> => {
   try {
     const [first, ...others] = process.argv.slice(2);
-    if (first === "agent") return await runDevice(others);
+    // A command that is unfinished, because the next start carries it on, would hold the process by its timer.
+    if (first === "agent") process.exit(await runDevice(others));
     const options = parseOptions(process.argv.slice(2));
     if (!options.help) return await simulate(options);
     process.stdout.write(HELP);

@@ -106,6 +106,7 @@ export * from "./kit/signing-v2.ts";
 export * from "./records/actor.ts";
 export { AdminDevice, AdminUser, BackgroundJob, FeatureFlag, InstallationStats, STUCK_KINDS, StuckItem } from "./records/admin.ts";
 export { AgentEvent } from "./records/agent-event.ts";
+export * from "./records/agent-release.ts";
 export * from "./records/alerts.ts";
 export * from "./records/app.ts";
 export { MAX_SECRETS } from "./records/app-input.ts";

@@ -29,6 +29,11 @@ export const Settings = z.object({
     .url()
     .optional()
     .describe("your own portal: codes are confirmed at PORTAL_URL/pair, invites accepted at PORTAL_URL/invite; default PUBLIC_URL, the console"),
+  AGENT_RELEASES_DIR: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("folder of signed releases of the agent (npm run agent:release), to which agents can update themselves; if unset, none is offered"),
   CONSOLE: z.enum(["on", "off"]).default("on").describe("whether the public listener serves the console, at /"),
   TLS_CERT_FILE: z
     .string()

@@ -24,6 +24,8 @@ export interface HttpAnswer {
   readonly status: number;
   readonly headers: http.IncomingHttpHeaders;
   readonly body: unknown;
+  /** The body as it came. */
+  readonly text?: string;
 }
 
 export interface Http {
@@ -75,7 +77,7 @@ export const createHttp = (url: string, maxSockets = 64): Http => {
             read(response, (text) =>
               text === null
                 ? fail(new Error("the response was cut off"))
-                : resolve({ status: response.statusCode ?? 0, headers: response.headers, body: parse(text) }),
+                : resolve({ status: response.statusCode ?? 0, headers: response.headers, body: parse(text), text }),
             ),
         );
         request.setTimeout(TIMEOUT_MS, () => request.destroy(new Error("the request timed out")));

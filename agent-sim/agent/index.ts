@@ -8,6 +8,7 @@ export { readBootId } from "./boot-id.ts";
 export { openFileJournal } from "./file-journal.ts";
 export type { Delivered } from "./frames.ts";
 export { type CommandHandler, type CommandHandlers, createHandlers, HandlerFailure, InvalidPayload } from "./handlers.ts";
+export { AGENT_VERSION } from "./hello.ts";
 export {
   callWithRetry,
   createHttp,

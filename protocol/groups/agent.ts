@@ -3,6 +3,7 @@ import { z } from "zod";
 import { AgentId, DeploymentId, DeviceId, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { AgentEvent, MAX_AGENT_EVENTS } from "../records/agent-event.ts";
+import { Machine, ReleaseChannel, SignedRelease } from "../records/agent-release.ts";
 import { MAX_CHUNK_BYTES } from "../records/app-log.ts";
 import { DesiredApp, ReportedApp } from "../records/app-spec.ts";
 
@@ -67,6 +68,22 @@ export const agent = group({
         desiredVersion: z.int().describe("The present version. If it is higher than the reported one, get the desired state."),
         ignored: z.array(z.string()).describe("The ids of apps that the device should not have."),
       }),
+    }),
+    latestUpdate: query({
+      ...common,
+      summary: "Get the newest version of the agent",
+      rest: ["GET /agent/updates/latest"],
+      input: z.strictObject({ platform: Machine, arch: Machine, channel: ReleaseChannel }),
+      output: z.object({ release: SignedRelease.nullable() }),
+    }),
+    updatePackage: query({
+      ...common,
+      summary: "Get a package of the agent",
+      rest: ["GET /agent/updates/packages/{file}"],
+      plain: { type: "application/json; charset=utf-8" },
+      input: z.strictObject({ file: z.string().regex(/^\w[\w.-]{0,120}\.package\.json$/) }),
+      output: z.string(),
+      errors: ["AGENT_PACKAGE_NOT_FOUND"],
     }),
     reportInventory: mutation({
       ...common,

@@ -85,6 +85,30 @@ export const agent: Guide<"agent"> = {
     input: { events: [{ type: "disk.smart_failure", severity: "critical", timestamp: AT, details: { disk: "/dev/sda" } }] },
     output: { accepted: 1 },
   },
+  latestUpdate: {
+    description:
+      "`release` is null if the operator offers none. Take it only if its signature is right by the key that you were installed with, it is newer than you are, and the package has its size and sum. The gateway never signs: it serves what the publisher signed.",
+    input: { platform: "linux", arch: "x64", channel: "stable" },
+    output: {
+      release: {
+        version: "0.3.0",
+        platform: "any",
+        arch: "any",
+        channel: "stable",
+        url: "/v1/agent/updates/packages/mooring-agent-0.3.0.package.json",
+        sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        size: 1_482_113,
+        mandatory: false,
+        minVersion: null,
+        signature: "kq3sQnWc0mC7m0D3vX1eJcQd8q0b3r6h2u5yV9xT4aLfZ7gN1pKsB8wEjR6tYoUi2HdMvXzCbQ5nP3lA7fGhAQ",
+      },
+    },
+  },
+  updatePackage: {
+    description: "The file to which a release's `url` leads: a JSON object with the text of each file of the agent, by path.",
+    input: { file: "mooring-agent-0.3.0.package.json" },
+    output: '{"package.json":"{\\"version\\":\\"0.3.0\\"}"}',
+  },
   reportInventory: {
     description: "Stores what the machine is, for people who look at the device. You can send fields of your own beside the known ones.",
     input: { hostname: "nuc-attic", platform: "linux", arch: "x64", osVersion: "Debian 13", agentVersion: "1.4.0" },

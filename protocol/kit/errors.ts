@@ -34,6 +34,7 @@ export const ERRORS = {
   ENROLLMENT_TOKEN_NOT_FOUND: row(404, "Enrollment token {tokenId} was not found."),
   FLEET_NOT_FOUND: row(404, "Fleet {fleetId} was not found."),
   APP_TEMPLATE_NOT_FOUND: row(404, "The catalogue has no application {templateId}."),
+  AGENT_PACKAGE_NOT_FOUND: row(404, "There is no package {file} of the agent."),
   WEBHOOK_NOT_FOUND: row(404, "Webhook {webhookId} was not found."),
   DELIVERY_NOT_FOUND: row(404, "Delivery {deliveryId} was not found."),
   EVENT_NOT_FOUND: row(404, "Event {eventId} was not found, or is older than the retention of events."),

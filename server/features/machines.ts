@@ -69,7 +69,7 @@ export const createMachines = (deps: FeaturesDeps, { kit, tenants, live, outcome
   return {
     devices,
     commands,
-    agent: createAgent({ ...kit, devices, apps, settings: { publicUrl, ...agentSettings(config) } }),
+    agent: createAgent({ ...kit, devices, apps, onError: (error) => onError("agent", error), settings: { publicUrl, ...agentSettings(config) } }),
     agentSessions: createAgentSessions({ db: kit.db, presence: devices.presence, delivery: commands.delivery, createBatch }),
   };
 };

@@ -11,6 +11,7 @@ import { isReturnAllowed, type PairingSettings } from "./pairing/index.ts";
 import type { SessionSettings } from "./sessions/index.ts";
 
 export const agentSettings = (config: Config) => ({
+  releasesFolder: config.AGENT_RELEASES_DIR,
   heartbeatSeconds: config.HEARTBEAT_SECONDS,
   pollSeconds: config.POLL_SECONDS,
   maxOutputBytes: 65_536,

@@ -250,6 +250,9 @@ test("an agent reads its identity and its settings, and reports its machine", as
     apps: () => {
       throw new Error("it has no apps");
     },
+    onError: (error) => {
+      throw error;
+    },
     settings: {
       heartbeatSeconds: 30,
       pollSeconds: 30,

@@ -85,6 +85,8 @@ export const APP_SAMPLES = {
   "apps.removeSnapshot": newSnapshot,
   "apps.rollback": newSnapshot,
   "agent.desiredState": nothing,
+  "agent.latestUpdate": async () => ({ platform: "linux", arch: "x64" }),
+  "agent.updatePackage": async () => ({ file: "sample.package.json" }),
   "agent.reportState": async () => ({ version: 0, apps: [] }),
   "agent.sendLogs": async () => ({ chunk: `${JSON.stringify({ followId: newId("flw"), n: 1 })}\n` }),
   "agent.reportEvents": async () => ({ events: [{ type: "disk.smart_failure", severity: "warning", timestamp: "2026-11-22T10:00:00.000Z" }] }),

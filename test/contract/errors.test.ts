@@ -239,6 +239,7 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
     await probe(own(at, "POST", `/deployments/${deploymentId}/rollback`, { body: { toRevision: 9 } }));
   },
   APP_TEMPLATE_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/app-templates/unknown")),
+  AGENT_PACKAGE_NOT_FOUND: ({ world, stock }, probe) => probe(call(world, "GET", "/agent/updates/packages/unknown.package.json", { as: stock.device.as })),
   FLEET_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/fleets/flt_unknown")),
   FLEET_IN_USE: async (at, probe) => {
     const { fleetId } = await done(at.world, at.stock.owner, "POST /fleets", { body: { name: "used" } });

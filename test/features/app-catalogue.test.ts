@@ -1,5 +1,5 @@
 // The catalogue of applications: every entry is valid by our rules and by others' validators, and each rule refuses what breaks it.
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -205,6 +205,12 @@ describe("the validator", () => {
     ["no services", "miniflux/compose.yaml: services: must have a service", ({ compose }) => (compose.services = {})],
   ])("refuses %s", (_rule, fault, breakIt) => {
     expect(faultsOf("miniflux", breakIt)).toContain(fault);
+  });
+
+  test("every process of the catalogue is a program that comes with the agent", () => {
+    const programs = [...catalogue.values()].flatMap(({ spec }) => (spec.kind === "process" ? [spec.program] : []));
+    expect(programs.length).toBeGreaterThanOrEqual(5);
+    expect(programs.filter((program) => !existsSync(join(ROOT, "agent-sim/programs", program, "main.mjs")))).toEqual([]);
   });
 
   test.each<[rule: string, fault: string, breakIt: (files: Files) => unknown]>([

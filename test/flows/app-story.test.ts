@@ -41,14 +41,17 @@ test("a new user installs an app, changes it, breaks it, sees it restored, rolls
     ["bash", "-c", script.replace("port=8704", `port=${port}`).replace(" &\n", ` >${sandbox.dir}/agent.log 2>&1 &\n`)],
     {
       env: sandbox.env,
+      withinMs: 100_000,
     },
   );
   expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
 
-  const [, , installed, changed, removed] = stdout.split(MARK);
+  const [, , installed, followed, changed, removed] = stdout.split(MARK);
   const gateway = `http://127.0.0.1:${sandbox.env["PORT"]}`;
   expect(answersIn(installed)).toMatchObject([{ status: "active", currentRevision: 1, failure: null }]);
   expect(installed).toContain(`[{"name":"Gateway","url":"${gateway}/livez","state":"up","uptimePercent":100}]`);
+
+  expect(followed).toContain("GET / 200");
 
   const atHome = { port, title: "At home", targets: `Gateway=${gateway}/readyz` };
   const failure = {

@@ -8,6 +8,7 @@ import type { AgentPrincipal, TenantScope } from "../../core/scope.ts";
 import type { DeviceApps } from "../apps/index.ts";
 import type { Devices } from "../devices/index.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
+import { createReleases } from "./releases.ts";
 
 export interface AgentSettings {
   readonly heartbeatSeconds: number;
@@ -15,6 +16,7 @@ export interface AgentSettings {
   readonly requestsPerMinute: number;
   readonly heartbeatsPerMinute: number;
   readonly maxOutputBytes: number;
+  readonly releasesFolder?: string | undefined;
   /** The address at which agents reach this service, such as https://example.org; known once the listener is open. */
   readonly publicUrl: () => string;
 }
@@ -23,6 +25,7 @@ export interface AgentDeps extends Pick<FeatureKit, "clock" | "emit"> {
   readonly devices: Pick<Devices, "find" | "describe">;
   readonly apps: () => DeviceApps;
   readonly settings: AgentSettings;
+  readonly onError: (error: unknown) => void;
 }
 
 const socketUrl = (publicUrl: string): string => `${publicUrl.replace(/^http/, "ws").replace(/\/+$/, "")}${CONNECT_PATHS[0]}`;
@@ -34,53 +37,58 @@ const self = ({ principal }: TenantScope): AgentPrincipal => {
 
 const revoked = (): AppError => new AppError("FORBIDDEN", { details: { reason: "device_revoked" } });
 
-export const createAgent = ({ clock, emit, devices, apps, settings }: AgentDeps): Feature<typeof contract.agent> => ({
-  handlers: implement(contract.agent, {
-    me: async ({ scope }) => {
-      const { agentId, deviceId, deploymentId } = self(scope);
-      const { requestsPerMinute, heartbeatsPerMinute, maxOutputBytes } = settings;
-      return {
-        agentId,
-        deviceId,
-        tenantId: scope.tenantId,
-        deploymentId,
-        serverTime: clock.now().toISOString(),
-        limits: { requestsPerMinute, heartbeatsPerMinute, maxOutputBytes },
-      };
-    },
-    config: async ({ scope }) => {
-      const device = await devices.find(scope, self(scope).deviceId);
-      if (device === undefined) throw revoked();
-      const config = {
-        heartbeatSeconds: settings.heartbeatSeconds,
-        pollSeconds: settings.pollSeconds,
-        socketUrl: socketUrl(settings.publicUrl()),
-        subprotocol: SUBPROTOCOL,
-        features: [...CAPABILITIES],
-        maintenance: device.maintenance ?? { enabled: false, until: null },
-        logLevel: "info" as const,
-      };
-      return { ...config, version: createHash("sha256").update(JSON.stringify(config)).digest("hex").slice(0, 16) };
-    },
-    desiredState: ({ scope }) => apps().desiredState(scope, self(scope).deviceId),
-    reportState: ({ scope }, report) => apps().report(scope, self(scope).deviceId, report),
-    sendLogs: async ({ scope }, { chunk }) => ({ watched: await apps().sendLogs(scope, self(scope).deviceId, chunk) }),
-    reportEvents: ({ scope, commit }, { events }) =>
-      commit(async (tx) => {
+export const createAgent = ({ clock, emit, devices, apps, settings, onError }: AgentDeps): Feature<typeof contract.agent> => {
+  const releases = createReleases({ folder: settings.releasesFolder, clock, onError });
+  return {
+    handlers: implement(contract.agent, {
+      me: async ({ scope }) => {
+        const { agentId, deviceId, deploymentId } = self(scope);
+        const { requestsPerMinute, heartbeatsPerMinute, maxOutputBytes } = settings;
+        return {
+          agentId,
+          deviceId,
+          tenantId: scope.tenantId,
+          deploymentId,
+          serverTime: clock.now().toISOString(),
+          limits: { requestsPerMinute, heartbeatsPerMinute, maxOutputBytes },
+        };
+      },
+      config: async ({ scope }) => {
+        const device = await devices.find(scope, self(scope).deviceId);
+        if (device === undefined) throw revoked();
+        const config = {
+          heartbeatSeconds: settings.heartbeatSeconds,
+          pollSeconds: settings.pollSeconds,
+          socketUrl: socketUrl(settings.publicUrl()),
+          subprotocol: SUBPROTOCOL,
+          features: [...CAPABILITIES],
+          maintenance: device.maintenance ?? { enabled: false, until: null },
+          logLevel: "info" as const,
+        };
+        return { ...config, version: createHash("sha256").update(JSON.stringify(config)).digest("hex").slice(0, 16) };
+      },
+      desiredState: ({ scope }) => apps().desiredState(scope, self(scope).deviceId),
+      reportState: ({ scope }, report) => apps().report(scope, self(scope).deviceId, report),
+      sendLogs: async ({ scope }, { chunk }) => ({ watched: await apps().sendLogs(scope, self(scope).deviceId, chunk) }),
+      reportEvents: ({ scope, commit }, { events }) =>
+        commit(async (tx) => {
+          const { deviceId } = self(scope);
+          const toEvent = ({ timestamp, ...event }: AgentEvent) => ({ ...event, deviceId, timestamp: new Date(timestamp).toISOString() });
+          await emit(
+            tx,
+            events.map((event) => happened(scope, contract.devices.events.reported, deviceId, toEvent(event))),
+          );
+          return { accepted: events.length };
+        }),
+      reportInventory: async ({ scope }, inventory) => {
         const { deviceId } = self(scope);
-        const toEvent = ({ timestamp, ...event }: AgentEvent) => ({ ...event, deviceId, timestamp: new Date(timestamp).toISOString() });
-        await emit(
-          tx,
-          events.map((event) => happened(scope, contract.devices.events.reported, deviceId, toEvent(event))),
-        );
-        return { accepted: events.length };
-      }),
-    reportInventory: async ({ scope }, inventory) => {
-      const { deviceId } = self(scope);
-      const { hostname, platform, arch, osVersion, agentVersion } = inventory;
-      const updatedAt = await devices.describe(scope, { deviceId, machine: { hostname, platform, arch, osVersion, agentVersion }, inventory });
-      if (updatedAt === undefined) throw revoked();
-      return { deviceId, updatedAt: updatedAt.toISOString() };
-    },
-  }),
-});
+        const { hostname, platform, arch, osVersion, agentVersion } = inventory;
+        const updatedAt = await devices.describe(scope, { deviceId, machine: { hostname, platform, arch, osVersion, agentVersion }, inventory });
+        if (updatedAt === undefined) throw revoked();
+        return { deviceId, updatedAt: updatedAt.toISOString() };
+      },
+      latestUpdate: async (_, machine) => ({ release: await releases.latest(machine) }),
+      updatePackage: (_, { file }) => releases.readPackage(file),
+    }),
+  };
+};

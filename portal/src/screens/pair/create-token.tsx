@@ -8,7 +8,7 @@ import { Copyable } from "../../ui/parts.tsx";
 import css from "./pair.module.css";
 import { text } from "./text.ts";
 
-const AGENT = "npm run sim -- agent --identity mooring-device.json";
+const AGENT = "npm run agent -- --identity mooring-device.json";
 
 const Command = ({ command, onClose }: { readonly command: string; readonly onClose: () => void }) => (
   <div className="stack">

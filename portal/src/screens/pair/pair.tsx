@@ -16,7 +16,7 @@ const HowTo = () => (
   <div className="stack">
     <p className="muted">{text.howTo}</p>
     <div>
-      <Copyable text={`npm run sim -- agent --pair nuc --url ${location.origin}`} />
+      <Copyable text={`npm run agent -- --pair nuc --url ${location.origin}`} />
     </div>
   </div>
 );

@@ -1,0 +1,79 @@
+// The process that starts the agent's current version, tries a new one, and goes back to the former if the new one does not reach the gateway.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { compareVersions } from "../../protocol/records/agent-release.ts";
+import { AGENT_VERSION, pause, type Time } from "../agent/index.ts";
+import type { Versions } from "./versions.ts";
+
+/** The agent ends with this code to be started again. */
+export const RESTART_CODE = 75;
+/** What the agent sends to its launcher once it has reached the gateway. */
+export const READY = "ready";
+const COULD_NOT_RUN = 2;
+const AGAIN_MS = 2_000;
+
+export interface LauncherOptions {
+  readonly versions: Versions;
+  /** The main file of the version that was installed by hand. */
+  readonly installed: string;
+  readonly args: readonly string[];
+  readonly trialMs: number;
+  readonly time: Time;
+  readonly say: (text: string) => void;
+}
+
+type End = readonly [code: number | null, signal: NodeJS.Signals | null];
+
+export const launch = async ({ versions, installed, args, trialMs, time, say }: LauncherOptions): Promise<number> => {
+  let child: ChildProcess | null = null;
+  let stopping = false;
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
+    process.on(signal, () => {
+      stopping = true;
+      child?.kill("SIGTERM");
+    });
+
+  const fileOf = (version: string | null): string => {
+    const isNewer = version !== null && compareVersions(version, AGENT_VERSION) > 0;
+    return isNewer && existsSync(versions.mainOf(version)) ? versions.mainOf(version) : installed;
+  };
+  const start = (file: string): ChildProcess =>
+    spawn(process.execPath, [...process.execArgv, file, "agent", ...args], { stdio: ["inherit", "inherit", "inherit", "ipc"] });
+  /** Resolves to why the version on trial does not run; null if it does. */
+  const problemOf = async (started: ChildProcess, ended: Promise<End>): Promise<string | null> => {
+    const late = new AbortController();
+    const problem = await Promise.race([
+      new Promise<null>((resolve) => started.on("message", (message) => message === READY && resolve(null))),
+      ended.then(([code, signal]) => (signal === null ? `it ended with code ${code}` : `${signal} ended it`)),
+      pause(time, trialMs, late.signal).then(() => `it did not reach the gateway within ${Math.round(trialMs / 1_000)} s`),
+    ]);
+    late.abort();
+    return problem;
+  };
+  const run = async (): Promise<End> => {
+    const { current, trial } = versions.read();
+    child = start(fileOf(trial?.version ?? current));
+    const ended = once(child, "exit") as Promise<[number | null, NodeJS.Signals | null]>;
+    if (trial === null) return ended;
+    const problem = await problemOf(child, ended);
+    if (stopping) return ended;
+    if (problem === null) versions.write({ current: trial.version, trial: null, failed: null });
+    else {
+      say(`${trial.version} does not run: ${problem}`);
+      child.kill("SIGKILL");
+      versions.write({ trial: null, failed: { ...trial, message: problem, told: false } });
+      await ended;
+      return [RESTART_CODE, null];
+    }
+    return ended;
+  };
+  for (;;) {
+    const [code, signal] = await run();
+    if (stopping || code === 0 || code === COULD_NOT_RUN) return code ?? 0;
+    if (code === RESTART_CODE) continue;
+    say(`the agent ended (${signal ?? code}) and is started again`);
+    await pause(time, AGAIN_MS);
+    if (stopping) return 0;
+  }
+};

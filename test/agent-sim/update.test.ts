@@ -1,0 +1,84 @@
+// An agent takes a release only if its publisher signed it, it is newer and meant for this agent, and its package is whole and stays in its folder.
+import { createHash } from "node:crypto";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { checkPackage, checkRelease, createKeys, MAIN, signRelease, UpdateRefused } from "../../agent-sim/update/release.ts";
+import { openVersions } from "../../agent-sim/update/versions.ts";
+import type { SignedRelease } from "../../protocol/records/agent-release.ts";
+
+const { privateKey, publicKey } = createKeys();
+const OWN = { version: "1.2.3", platform: "linux", arch: "x64", channel: "stable", publicKey };
+const FILES = { "package.json": '{"version":"1.10.0"}', [MAIN]: "process.exit(0);" };
+const TEXT = JSON.stringify(FILES);
+const PLAIN = {
+  ...{ version: "1.10.0", platform: "any", arch: "any", channel: "stable", url: "/package", mandatory: false, minVersion: null },
+  sha256: createHash("sha256").update(TEXT).digest("hex"),
+  size: Buffer.byteLength(TEXT),
+};
+const signed = (differences: Partial<SignedRelease> = {}): SignedRelease => signRelease({ ...PLAIN, ...differences }, privateKey);
+const reasonOf = (run: () => unknown): string => {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof UpdateRefused) return error.reason;
+    throw error;
+  }
+  return "taken";
+};
+
+test("a newer release that its publisher signed is taken, whatever else is signed in it", () => {
+  expect(checkRelease(signed(), OWN)).toMatchObject({ version: "1.10.0" });
+  expect(checkRelease(signRelease({ ...PLAIN, notes: "fields of later publishers" } as never, privateKey), OWN)).toMatchObject({ version: "1.10.0" });
+});
+
+test("the agent's own version is nothing to do", () => expect(checkRelease(signed({ version: "1.2.3" }), OWN)).toBeNull());
+
+test.each<[string, unknown]>([
+  ["MANIFEST_INVALID", { ...signed(), sha256: "short" }],
+  ["MANIFEST_INVALID", null],
+  ["SIGNATURE_INVALID", { ...signed(), version: "1.11.0" }],
+  ["SIGNATURE_INVALID", { ...signed(), mandatory: true }],
+  ["SIGNATURE_INVALID", { ...signed(), notes: "added later" }],
+  ["SIGNATURE_INVALID", signRelease(PLAIN, createKeys().privateKey)],
+  ["OLDER_VERSION", signed({ version: "1.2.2" })],
+  ["MIN_VERSION", signed({ minVersion: "1.3.0" })],
+  ["NOT_FOR_THIS_AGENT", signed({ platform: "darwin" })],
+  ["NOT_FOR_THIS_AGENT", signed({ arch: "arm64" })],
+  ["NOT_FOR_THIS_AGENT", signed({ channel: "beta" })],
+])("a release is refused: %s", (reason, release) => expect(reasonOf(() => checkRelease(release, OWN))).toBe(reason));
+
+const packageOf = (text: string): readonly [string, SignedRelease] => [
+  text,
+  signed({ size: Buffer.byteLength(text), sha256: createHash("sha256").update(text).digest("hex") }),
+];
+
+test("a whole package is taken", () => expect(checkPackage(...packageOf(TEXT))).toEqual(FILES));
+
+test.each<[string, readonly [string, SignedRelease]]>([
+  ["SIZE_MISMATCH", [TEXT.slice(0, -1), signed()]],
+  ["CHECKSUM_MISMATCH", [TEXT.replace("exit(0)", "exit(1)"), signed()]],
+  ["PACKAGE_INVALID", packageOf("no JSON")],
+  ["PACKAGE_INVALID", packageOf(JSON.stringify({ ...FILES, "package.json": '{"version":"9.0.0"}' }))],
+  ["PACKAGE_INVALID", packageOf(JSON.stringify({ "package.json": FILES["package.json"] }))],
+  ...["../outside.js", "a/../../outside.js", "/outside.js", "a//outside.js", "a\\..\\outside.js", ".ssh/config", "a/./b"].map(
+    (path): [string, readonly [string, SignedRelease]] => ["PACKAGE_INVALID", packageOf(JSON.stringify({ ...FILES, [path]: "" }))],
+  ),
+])("a package is refused: %s", (reason, given) => expect(reasonOf(() => checkPackage(...given))).toBe(reason));
+
+test("an installed version replaces what a broken attempt left, and keeps the version that runs", () => {
+  const folder = mkdtempSync(join(tmpdir(), "agent-versions-"));
+  try {
+    const versions = openVersions(folder);
+    versions.install("1.3.0", FILES);
+    versions.write({ current: "1.3.0" });
+    versions.install("1.9.0", { [MAIN]: "old" });
+    versions.install("1.10.0", FILES);
+    expect([versions.mainOf("1.3.0"), versions.mainOf("1.9.0")].map(existsSync)).toEqual([true, false]);
+    expect(readFileSync(versions.mainOf("1.10.0"), "utf8")).toBe(FILES[MAIN]);
+    expect(openVersions(folder).read()).toEqual({ current: "1.3.0", trial: null, failed: null });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
