@@ -22,7 +22,19 @@ export interface DeploymentReadsDeps {
 }
 
 type H = Handlers<typeof contract.deployments>;
-type Names = "list" | "listOfTenant" | "get" | "wait" | "plan" | "listRevisions" | "listApps" | "timeline" | "dashboard" | "exportDashboard" | "logs" | "followLogs";
+type Names =
+  | "list"
+  | "listOfTenant"
+  | "get"
+  | "wait"
+  | "plan"
+  | "listRevisions"
+  | "listApps"
+  | "timeline"
+  | "dashboard"
+  | "exportDashboard"
+  | "logs"
+  | "followLogs";
 
 export const createDeploymentReads = ({ db, clock, until, placing, logs }: DeploymentReadsDeps): Pick<H, Names> => {
   const find = async (scope: SystemScope, deploymentId: string): Promise<DeploymentRow> => {
