@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CUT_MARK, type LogBatch, MAX_CHUNK_BYTES } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
+import { failureSaid } from "../../server/features/apps/failures.ts";
 import { eventually } from "../kit/eventually.ts";
 import { startRedis, type TestRedis } from "../kit/redis.ts";
 import { type Answer, type Caller, startWorld, type World } from "../kit/world.ts";
@@ -130,6 +131,11 @@ describe("a log that is followed", () => {
     await expect.poll(async () => (await read(device)).body.code, SOON).toBe("DEVICE_OFFLINE");
     const viewer = await watch(device);
     await expect.poll(() => viewer.batches.at(-1)?.notice).toBe("device_offline");
+    await device.start();
+    await expect.poll(() => device.host.followers(), SOON).toBe(1);
+    device.host.write("back");
+    await expect.poll(() => viewer.texts(), SOON).toEqual(["back"]);
+    expect(viewer.batches.at(-1)?.notice).toBeNull();
   });
   test("ends for an app that is not on its device", async () => {
     const tenant = await world.tenant();
@@ -188,6 +194,16 @@ describe("a log that is followed", () => {
     device.host.write("and on");
     await expect.poll(() => viewer.texts(), SOON).toEqual(["and on"]);
   });
+});
+
+test("the last lines of a failure are at most 20 and 4 KiB, and show no secret, not even a line of one", () => {
+  const lines = Array.from({ length: 50 }, (_, n) => `${n} ${"ä".repeat(150)} first half of a secret, -----second half`);
+  const said = { stage: "running", reason: "EXITED", message: "first half of a secret", revision: 1, lines } as const;
+  const failure = failureSaid(said, null, ["first half of a secret\n-----second half"]);
+  expect(failure.lines.length).toBeLessThanOrEqual(20);
+  expect(Buffer.byteLength(failure.lines.join("\n"))).toBeLessThanOrEqual(4_096);
+  expect(failure.lines.at(-1)).toMatch(/^49 .*\*\*\*, \*\*\*$/);
+  expect(JSON.stringify(failure)).not.toMatch(/half/);
 });
 
 describe("who may read", () => {
