@@ -17,7 +17,7 @@ const FILE = "compose.yaml";
 const VARIABLES = "variables.env";
 const LOOK_MS = 5_000;
 const REPORT_LINES = 20;
-const MAX_OUTPUT_BYTES = 1_048_576;
+const MAX_OUTPUT_BYTES = 16_777_216;
 /** Beyond the time that the app itself has. */
 const GRACE_SECONDS = 120;
 

@@ -68,6 +68,8 @@ export interface LoggedDevice {
   readonly appId: string;
   readonly host: FakeHost;
   stop(): Promise<void>;
+  /** Connects a new agent of the device. */
+  start(): Promise<void>;
 }
 
 /** The agent is connected to `url`. */
@@ -75,20 +77,21 @@ export const openLoggedDevice = async (world: World, url = world.url): Promise<L
   const tenant = await world.tenant();
   const device = await tenant.device();
   const host = createFakeHost();
-  const { handlers, stop: stopLogs } = createLogHandlers({ host, time: systemTime, call: (...called) => agent.call(...called) });
-  const { agent, stop } = openAgent(url, device, { handlers });
-  agent.start();
-  await eventually(() => {
-    if (agent.state !== "ready") throw new Error(`the agent is ${agent.state}`);
-  });
-  const appId = await insertApp(world, tenant, device);
-  return {
-    ...{ tenant, device, appId, host },
-    stop: async () => {
-      stopLogs();
+  let end = async (): Promise<void> => undefined;
+  const start = async (): Promise<void> => {
+    const logs = createLogHandlers({ host, time: systemTime, call: (...called) => agent.call(...called) });
+    const { agent, stop } = openAgent(url, device, { handlers: logs.handlers });
+    end = async () => {
+      logs.stop();
       await stop();
-    },
+    };
+    agent.start();
+    await eventually(() => {
+      if (agent.state !== "ready") throw new Error(`the agent is ${agent.state}`);
+    });
   };
+  await start();
+  return { tenant, device, host, start, appId: await insertApp(world, tenant, device), stop: () => end() };
 };
 
 export interface Viewer {

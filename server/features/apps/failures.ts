@@ -7,9 +7,10 @@ const MAX_BYTES = 4_096;
 /** A shorter value would mask half of the text and is no secret. */
 const MIN_SECRET = 4;
 
-/** Longest first, so that a secret that is part of another does not uncover it. */
+/** Of a secret of several lines each line, too. Longest first, so that a secret that is part of another does not uncover it. */
 const masked = (text: string, secrets: readonly string[]): string =>
   secrets
+    .flatMap((secret) => [secret, ...secret.split(/\r?\n/)])
     .filter((secret) => secret.length >= MIN_SECRET)
     .sort((a, b) => b.length - a.length)
     .reduce((left, secret) => left.replaceAll(secret, "***"), text);

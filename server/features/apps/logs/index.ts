@@ -88,7 +88,7 @@ export const createAppLogs = ({ db, clock, enqueue, isOnline, logs: wiring }: Ap
       const source = app === null ? "not_installed" : await sourceOf(scope, app);
       if (app === null || source === "not_installed") return NOTHING;
       if (source === "device_offline") throw new AppError("DEVICE_OFFLINE", { details: { deviceId: app.deviceId } });
-      return readTail({ orders, routes, ...settings }, scope, app, { tail, since, signal });
+      return readTail({ ...wiring, ...settings, orders, routes }, scope, app, { tail, since, signal });
     },
     follow: async function* (scope, app, signal) {
       if (app === null) return yield { lines: [], skipped: 0, notice: "not_installed" };

@@ -9,6 +9,8 @@ export interface TailDeps {
   readonly orders: LogOrders;
   readonly routes: Pick<LogRoutes, "listen">;
   readonly tailBudgetMs: number;
+  /** False while lines that reach another node get lost. */
+  readonly nodesReach: () => boolean;
 }
 
 export interface AskedTail {
@@ -21,10 +23,11 @@ export interface AskedTail {
 export const UNKNOWN_APP = "UNKNOWN_APP";
 const unanswered = (details: object): AppError => new AppError("SERVICE_UNAVAILABLE", { retryAfter: 5, details: { ...details } });
 
-/** Collects chunks until the last one. */
-const createCollector = () => {
+/** Collects the newest lines of all chunks until the last one. */
+const createCollector = (most: number) => {
   const lines: LogLine[] = [];
   let last = 0;
+  let isCut = false;
   let finish: (tail: LogTail) => void = () => undefined;
   let fail: (error: unknown) => void = () => undefined;
   const done = new Promise<LogTail>((resolve, reject) => {
@@ -40,30 +43,32 @@ const createCollector = () => {
     if (chunk.n <= last) return;
     last = chunk.n;
     lines.push(...chunk.lines);
-    if (chunk.done) finish({ lines, truncated: chunk.truncated });
+    const surplus = Math.max(0, lines.length - most);
+    lines.splice(0, surplus);
+    isCut ||= chunk.truncated || surplus > 0;
+    if (chunk.done) finish({ lines, truncated: isCut });
   };
   return { done, onAnswer, fail };
 };
 
 export const readTail = async (
-  { orders, routes, tailBudgetMs }: TailDeps,
+  { orders, routes, tailBudgetMs, nodesReach }: TailDeps,
   scope: SystemScope,
   app: LoggedApp,
   { tail, since, signal }: AskedTail,
 ): Promise<LogTail> => {
   const leave = orders.takePlace(scope, app.deviceId);
   const followId = newFollowId();
-  const { done, onAnswer, fail } = createCollector();
+  const { done, onAnswer, fail } = createCollector(tail);
   const gone = (): void => fail(unanswered({ reason: "caller_gone" }));
-  const timer = setTimeout(() => fail(unanswered({ reason: "agent_timeout", seconds: tailBudgetMs / 1_000 })), tailBudgetMs);
+  const timer = setTimeout(() => fail(unanswered({ reason: nodesReach() ? "agent_timeout" : "nodes_apart", seconds: tailBudgetMs / 1_000 })), tailBudgetMs);
   signal.addEventListener("abort", gone, { once: true });
   // It may fail before anybody awaits it.
   done.catch(() => undefined);
   const stop = await routes.listen({ tenantId: scope.tenantId, deviceId: app.deviceId, followId }, onAnswer);
   try {
     await orders.tail(scope, app, { followId, tail, since });
-    const { lines, truncated } = await done;
-    return { lines: lines.slice(-tail), truncated: truncated || lines.length > tail };
+    return await done;
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", gone);
