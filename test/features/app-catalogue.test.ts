@@ -208,7 +208,7 @@ describe("the validator", () => {
   });
 
   test("every process of the catalogue is a program that comes with the agent", () => {
-    const programs = [...catalogue.values()].flatMap(({ spec }) => (spec.kind === "process" ? [spec.program] : []));
+    const programs = catalogue.entries.flatMap(({ spec }) => (spec.kind === "process" ? [spec.program] : []));
     expect(programs.length).toBeGreaterThanOrEqual(5);
     expect(programs.filter((program) => !existsSync(join(ROOT, "agent-sim/programs", program, "main.mjs")))).toEqual([]);
   });
