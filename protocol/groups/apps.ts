@@ -10,10 +10,10 @@ import { App, AppSnapshot, AppStatus, Timeline } from "../records/app.ts";
 import { appEvents } from "../records/app-events.ts";
 import { ConfigInput, MAX_SECRETS, SecretsInput, SecretValue } from "../records/app-input.ts";
 import { LogBatch, LogLine } from "../records/app-log.ts";
+import { appLogCommands, appLogOperations } from "../records/app-log-operations.ts";
 import { DesiredApp, ReportedApp, VariableName } from "../records/app-spec.ts";
 import { AppCategory, AppTemplate } from "../records/app-template.ts";
 import { ConfigProperty, ConfigSchema } from "../records/config-schema.ts";
-import { appLogCommands, appLogOperations } from "./app-logs.ts";
 
 const Name = z.string().trim().min(1).max(100);
 const one = z.strictObject({ appId: ref("app") });

@@ -7,9 +7,9 @@ import { listQuery, paged } from "../kit/page.ts";
 import { awaitedFields, MAX_WAIT_SECONDS } from "../kit/wait.ts";
 import { Timeline } from "../records/app.ts";
 import { ConfigInput, SecretsInput } from "../records/app-input.ts";
+import { deploymentLogOperations } from "../records/app-log-operations.ts";
 import { AppSummary, Deployment, DeploymentPlan, DeploymentRevision, DeploymentStatus } from "../records/deployment.ts";
 import { deploymentEvents } from "../records/deployment-events.ts";
-import { deploymentLogOperations } from "./app-logs.ts";
 
 const Timestamp = z.iso.datetime();
 const Name = z.string().trim().min(1).max(100);

@@ -1,5 +1,6 @@
 // What an agent reports to have happened on its device.
 import { z } from "zod";
+import { Moment } from "../kit/bounds.ts";
 
 export const MAX_AGENT_EVENTS = 100;
 const MAX_DETAILS_CHARACTERS = 4_096;
@@ -13,7 +14,7 @@ export const AgentEvent = z.strictObject({
     .max(64)
     .describe("The agent's own word, such as `disk.smart_failure`."),
   severity: AgentEventSeverity,
-  timestamp: z.iso.datetime({ offset: true }).describe("When it happened, by the device's clock."),
+  timestamp: Moment.describe("When it happened, by the device's clock."),
   details: z
     .record(z.string().max(128), z.json())
     .refine((details) => JSON.stringify(details).length <= MAX_DETAILS_CHARACTERS, `must have at most ${MAX_DETAILS_CHARACTERS} characters as JSON`)

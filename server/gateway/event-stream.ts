@@ -1,9 +1,12 @@
 // A subscription over REST: server-sent events, one with each item. A refusal after the beginning is an event of the type `error`.
-import { type AppError, isAppError } from "../core/errors.ts";
+import { type Clock, isoText } from "../core/clock.ts";
+import { isAppError } from "../core/errors.ts";
 import { type LazyAbort, lazyAbortOf } from "../core/lazy-abort.ts";
 import type { Blocks } from "../core/security.ts";
+import { errorBody } from "./envelope.ts";
 import type { Answer, CallRequest, Pipeline } from "./pipeline.ts";
 import type { HttpStream } from "./request-context.ts";
+import type { RequestInfo } from "./request-info.ts";
 import { reauthorizeStream } from "./stream-reauthorizer.ts";
 
 export const EVENT_STREAM = "text/event-stream";
@@ -42,12 +45,12 @@ export const callStream = async (
 
 export interface RenderedEvents {
   readonly headers: HttpStream["headers"];
-  /** What an error event says. */
-  readonly refusalOf: (error: AppError) => unknown;
+  readonly info: RequestInfo;
+  readonly clock: Clock;
 }
 
 /** Rejects if the stream fails before its first item: the caller gets an ordinary answer then. */
-export const renderEvents = async ({ result }: Answer, { headers, refusalOf }: RenderedEvents): Promise<HttpStream> => {
+export const renderEvents = async ({ result }: Answer, { headers, info, clock }: RenderedEvents): Promise<HttpStream> => {
   const iterator = (result as AsyncIterable<unknown>)[Symbol.asyncIterator](); // as: the result of a subscription
   const first = await iterator.next();
   async function* events(): AsyncGenerator<Uint8Array> {
@@ -67,7 +70,7 @@ export const renderEvents = async ({ result }: Answer, { headers, refusalOf }: R
       }
     } catch (error) {
       if (!isAppError(error)) throw error;
-      yield eventOf(refusalOf(error), "error");
+      yield eventOf(errorBody(error, info, isoText(clock.now())), "error");
     } finally {
       await iterator.return?.();
     }

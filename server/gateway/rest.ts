@@ -195,26 +195,18 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, onB
     const credential: Credential = open ? { kind: "none" } : readCredential(request);
     const { entry, fields } = pick(match.route, AUTH_OF[credential.kind]);
     const asked: CallRequest = {
-      entry,
-      info,
-      transport: "rest",
+      ...{ entry, info, transport: "rest", gone: context.gone, notes: context.notes },
       tenantHeader: request.headers["x-svc-tenant-id"],
       identify: () => (open ? NOBODY : authenticate(credential, info, body)),
       readInput: () => inputOf({ entry, fields, values: match.values }, request, body),
       idempotencyKey: request.headers["idempotency-key"] ?? request.headers["x-idempotency-key"],
       held: heldBy(entry, request.headers["if-match"]),
       signed: credential.kind === "agent" ? signedBy(request) : null,
-      gone: context.gone,
-      notes: context.notes,
     };
     const isStream = entry.op.kind === "subscription";
     const outcome = await (isStream ? callStream({ pipeline, onBlocked }, asked, context.ending) : pipeline.call(asked));
     const to = { request, info, readsProtobuf: readsProtobuf(request, match) };
-    if (outcome.ok && isStream)
-      return renderEvents(outcome.answer, {
-        headers: headersOf(request, info, outcome.answer.verdict),
-        refusalOf: (error) => errorBody(error, info, isoText(clock.now())),
-      });
+    if (outcome.ok && isStream) return renderEvents(outcome.answer, { headers: headersOf(request, info, outcome.answer.verdict), info, clock });
     if (outcome.ok) return renderAnswer(entry, outcome.answer, to);
     const { error } = outcome.failure;
     return hasSignInPage && isSignInVisit(entry, request) ? renderSignInPage(error, info.requestId) : renderError(error, to, outcome.failure);

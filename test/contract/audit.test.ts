@@ -11,6 +11,7 @@ const UNRECORDED: Partial<Record<OperationId, string>> = {
   "pairing.updateDeviceProgress": "an installer reports its steps; events tell of them",
   "devices.heartbeat": "telemetry of a device, twice a minute",
   "agent.reportInventory": "telemetry of a device",
+  "agent.sendLogs": "lines of a log, which the gateway passes on and does not keep",
   "agent.reportState": "telemetry of a device; events tell what follows from it",
   "commands.queue": "each command has its own history, which names who queued it",
   "commands.queueMany": "each command has its own history, which names who queued it",

@@ -161,6 +161,15 @@ describe("answers", () => {
         expect(answer.body).toBeNull();
         continue;
       }
+      if (each.op.kind === "subscription") {
+        const [first = ""] = answer.body.split("\n\n");
+        expect([answer.headers.get("content-type"), each.op.output.safeParse(JSON.parse(first.replace("data: ", ""))).success]).toEqual([
+          "text/event-stream",
+          true,
+        ]);
+        shapes.push(typeof answer.body);
+        continue;
+      }
       if (each.op.plain !== undefined) {
         expect([answer.headers.get("content-type"), answer.headers.has("content-disposition")]).toEqual([
           each.op.plain.type,

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { command } from "../kit/command-type.ts";
 import { AppId, ref } from "../kit/ids.ts";
 import { query, subscription } from "../kit/operation.ts";
-import { LogBatch, LogTail, MAX_TAIL } from "../records/app-log.ts";
+import { LogBatch, LogTail, MAX_TAIL } from "./app-log.ts";
 
 const read = { auth: ["user", "apiKey"], permission: "app:logs" } as const;
 const tailed = {
