@@ -30,7 +30,7 @@ import {
 } from "./agent/index.ts";
 import { type DeviceHost, HOST_KINDS, openDeviceHost } from "./host/open.ts";
 import { BadOptions } from "./options.ts";
-import { launch, READY, RESTART_CODE } from "./update/launcher.ts";
+import { launchAgent, REACHED_GATEWAY, RESTART_CODE } from "./update/launcher.ts";
 import { createUpdater, type UpdaterOptions } from "./update/updater.ts";
 import { openVersions } from "./update/versions.ts";
 
@@ -97,7 +97,7 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
   const versions = publicKey === undefined ? null : openVersions(join(folder, "agent"));
   // A process that was started by the launcher has a channel to it.
   if (versions !== null && process.send === undefined)
-    return launch({ versions, installed: process.argv[1] ?? "", args, trialMs: Number(values.trial) * 1_000, time, say });
+    return launchAgent({ versions, installed: process.argv[1] ?? "", args, trialMs: Number(values.trial) * 1_000, time, say });
   const pairs = pair !== undefined && !existsSync(path);
   if (pairs) await pairInto(path, { name: pair, url: url ?? DEFAULT_URL, enrollmentToken: values.enroll });
   const identity = Answer.parse(JSON.parse(await readFile(path, "utf8")));
@@ -192,7 +192,7 @@ const runAgent = async (member: PairedDevice, { identity, path, url: given, host
     on: {
       ready: () => {
         say(`connected to ${url} as ${member.deviceId}, version ${AGENT_VERSION}`);
-        process.send?.(READY);
+        process.send?.(REACHED_GATEWAY);
       },
       executed: (commandId, type) => say(`runs ${type} ${commandId}`),
       settled: ({ commandId, status, result }) => say(`acknowledged ${commandId}: ${status ?? "?"} (${result})`),

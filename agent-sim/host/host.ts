@@ -3,7 +3,7 @@ import { z } from "zod";
 import { AppId } from "../../protocol/kit/ids.ts";
 import { DesiredApp, type ReportedApp } from "../../protocol/records/app-spec.ts";
 
-export type AppFailure = NonNullable<ReportedApp["failure"]>;
+export type ReportedFailure = NonNullable<ReportedApp["failure"]>;
 export type Secrets = Readonly<Record<string, string>>;
 
 export interface Host {
@@ -51,11 +51,11 @@ export const boundedLines = (lines: readonly string[]): string[] => {
 /** An app is not as desired, in the words of the report on it. */
 export class HostFailure extends Error {
   override readonly name = "HostFailure";
-  readonly stage: AppFailure["stage"];
+  readonly stage: ReportedFailure["stage"];
   readonly reason: string;
   readonly lines: readonly string[];
 
-  constructor({ stage, reason, message, lines = [] }: Pick<AppFailure, "stage" | "reason" | "message"> & { readonly lines?: readonly string[] }) {
+  constructor({ stage, reason, message, lines = [] }: Pick<ReportedFailure, "stage" | "reason" | "message"> & { readonly lines?: readonly string[] }) {
     super(message);
     this.stage = stage;
     this.reason = reason;
@@ -67,7 +67,7 @@ export const refuse = (reason: string, message: string): never => {
   throw new HostFailure({ stage: "refused", reason, message });
 };
 
-export const toAppFailure = ({ stage, reason, message, lines }: HostFailure, revision: number): AppFailure => ({
+export const toAppFailure = ({ stage, reason, message, lines }: HostFailure, revision: number): ReportedFailure => ({
   stage,
   reason,
   message: message.slice(0, 1_000),
@@ -78,7 +78,7 @@ export const toAppFailure = ({ stage, reason, message, lines }: HostFailure, rev
 const FULL: ReadonlySet<unknown> = new Set(["ENOSPC", "EDQUOT"]);
 
 /** What the system refused, as a failure in this stage. Anything but an error of the system is a defect and passes unchanged. */
-export const toHostFailure = (error: unknown, stage: AppFailure["stage"]): unknown => {
+export const toHostFailure = (error: unknown, stage: ReportedFailure["stage"]): unknown => {
   if (error instanceof HostFailure || !(error instanceof Error && "code" in error && typeof error.code === "string")) return error;
   return new HostFailure({ stage, reason: FULL.has(error.code) ? "DISK_FULL" : `SYSTEM_${error.code}`.slice(0, 64), message: error.message });
 };

@@ -5,7 +5,6 @@ import { isDeepStrictEqual } from "node:util";
 import type { DesiredApp, ReportedApp } from "../../protocol/records/app-spec.ts";
 import { between, noop, pause, type Time } from "../agent/index.ts";
 import {
-  type AppFailure,
   checkAppId,
   checkDesired,
   environmentOf,
@@ -13,6 +12,7 @@ import {
   HostFailure,
   type HostOptions,
   portsOf,
+  type ReportedFailure,
   refuse,
   takesSecrets,
   toAppFailure,
@@ -47,7 +47,7 @@ interface SimulatedApp {
   current: DesiredApp | null;
   incoming: DesiredApp | null;
   state: ReportedApp["state"];
-  failure: AppFailure | null;
+  failure: ReportedFailure | null;
   restarts: number;
   attempts: number;
   requests: number;

@@ -4,17 +4,17 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { compareVersions } from "../../protocol/records/agent-release.ts";
 import { AGENT_VERSION, pause, type Time } from "../agent/index.ts";
-import type { Versions } from "./versions.ts";
+import type { AgentVersions } from "./versions.ts";
 
 /** The agent ends with this code to be started again. */
 export const RESTART_CODE = 75;
 /** What the agent sends to its launcher once it has reached the gateway. */
-export const READY = "ready";
+export const REACHED_GATEWAY = "ready";
 const COULD_NOT_RUN = 2;
 const AGAIN_MS = 2_000;
 
 export interface LauncherOptions {
-  readonly versions: Versions;
+  readonly versions: AgentVersions;
   /** The main file of the version that was installed by hand. */
   readonly installed: string;
   readonly args: readonly string[];
@@ -25,7 +25,7 @@ export interface LauncherOptions {
 
 type End = readonly [code: number | null, signal: NodeJS.Signals | null];
 
-export const launch = async ({ versions, installed, args, trialMs, time, say }: LauncherOptions): Promise<number> => {
+export const launchAgent = async ({ versions, installed, args, trialMs, time, say }: LauncherOptions): Promise<number> => {
   let child: ChildProcess | null = null;
   let stopping = false;
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
@@ -44,7 +44,7 @@ export const launch = async ({ versions, installed, args, trialMs, time, say }: 
   const problemOf = async (started: ChildProcess, ended: Promise<End>): Promise<string | null> => {
     const late = new AbortController();
     const problem = await Promise.race([
-      new Promise<null>((resolve) => started.on("message", (message) => message === READY && resolve(null))),
+      new Promise<null>((resolve) => started.on("message", (message) => message === REACHED_GATEWAY && resolve(null))),
       ended.then(([code, signal]) => (signal === null ? `it ended with code ${code}` : `${signal} ended it`)),
       pause(time, trialMs, late.signal).then(() => `it did not reach the gateway within ${Math.round(trialMs / 1_000)} s`),
     ]);

@@ -16,7 +16,7 @@ import {
 } from "../agent/index.ts";
 import { HostFailure, toHostFailure } from "../host/host.ts";
 import { checkPackage, checkRelease, UpdateRefused } from "./release.ts";
-import type { Versions } from "./versions.ts";
+import type { AgentVersions } from "./versions.ts";
 
 const EVERY_MS = 6 * 3_600_000;
 /** Nobody has to hear of these unless they ordered the update. */
@@ -24,7 +24,7 @@ const ORDINARY: ReadonlySet<string> = new Set(["NO_ANSWER", "OLDER_VERSION"]);
 const Latest = z.object({ data: z.object({ release: z.unknown() }) });
 
 export interface UpdaterOptions {
-  readonly versions: Versions;
+  readonly versions: AgentVersions;
   readonly publicKey: string;
   readonly channel: string;
   readonly time: Time;

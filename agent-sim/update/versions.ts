@@ -17,14 +17,14 @@ const State = z.object({
 export type UpdateState = z.output<typeof State>;
 const NONE: UpdateState = { current: null, trial: null, failed: null };
 
-export interface Versions {
+export interface AgentVersions {
   read(): UpdateState;
   write(differences: Partial<UpdateState>): void;
   mainOf(version: string): string;
   install(version: string, files: Readonly<Record<string, string>>): void;
 }
 
-export const openVersions = (folder: string): Versions => {
+export const openVersions = (folder: string): AgentVersions => {
   const at = (...names: readonly string[]): string => join(folder, ...names);
   mkdirSync(at("versions"), { recursive: true, mode: 0o700 });
   const read = (): UpdateState => {

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { AgentId, DeploymentId, DeviceId, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { AgentEvent, MAX_AGENT_EVENTS } from "../records/agent-event.ts";
-import { Machine, ReleaseChannel, SignedRelease } from "../records/agent-release.ts";
+import { PlatformName, ReleaseChannel, SignedRelease } from "../records/agent-release.ts";
 import { MAX_CHUNK_BYTES } from "../records/app-log.ts";
 import { DesiredApp, ReportedApp } from "../records/app-spec.ts";
 
@@ -73,7 +73,7 @@ export const agent = group({
       ...common,
       summary: "Get the newest version of the agent",
       rest: ["GET /agent/updates/latest"],
-      input: z.strictObject({ platform: Machine, arch: Machine, channel: ReleaseChannel }),
+      input: z.strictObject({ platform: PlatformName, arch: PlatformName, channel: ReleaseChannel }),
       output: z.object({ release: SignedRelease.nullable() }),
     }),
     updatePackage: query({

@@ -7,12 +7,12 @@ export const MAX_PACKAGE_BYTES = 16_777_216;
 export const AgentVersion = z.string().regex(/^\d{1,6}\.\d{1,6}\.\d{1,6}$/);
 export const ReleaseChannel = AppSlug.default("stable");
 /** Names of Node: `linux`, `darwin`; `x64`, `arm64`. */
-export const Machine = z.string().regex(/^[a-z0-9_]{1,32}$/);
+export const PlatformName = z.string().regex(/^[a-z0-9_]{1,32}$/);
 
 export const AgentRelease = z.object({
   version: AgentVersion,
-  platform: Machine.describe("As `process.platform` of Node, or `any`."),
-  arch: Machine.describe("As `process.arch` of Node, or `any`."),
+  platform: PlatformName.describe("As `process.platform` of Node, or `any`."),
+  arch: PlatformName.describe("As `process.arch` of Node, or `any`."),
   channel: AppSlug,
   url: z.string().min(1).max(2_048).describe("Where the package is: a URL, or a path at the gateway, which takes a signed GET."),
   sha256: z.string().regex(/^[0-9a-f]{64}$/),

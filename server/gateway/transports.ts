@@ -1,6 +1,5 @@
 // The transports of a node: REST, tRPC and documents over HTTP, the agent socket, and the operator's routes. Builds them over the features' lookups
 // and opens nothing.
-import { LIMITS } from "../../protocol/index.ts";
 import type { Config } from "../config.ts";
 import { describeConfig } from "../config-table.ts";
 import type { AgentRegistry } from "../core/agent-registry.ts";
@@ -14,7 +13,6 @@ import type { ApiKeyLookup, Memberships, SessionLookup, StreamTickets, TenantLoo
 import type { PubSub } from "../core/pub-sub.ts";
 import type { RateLimiter } from "../core/rate-limiter.ts";
 import type { HoldVersion } from "../core/row-versions.ts";
-import type { Overrides } from "../core/scope.ts";
 import type { Blocks, SecurityWatch } from "../core/security.ts";
 import type { AgentSessions, SessionOwners, SocketPresence } from "../core/sessions.ts";
 import type { Tracing } from "../core/trace.ts";
@@ -107,27 +105,6 @@ export interface Transports {
   readonly load: LoadCalls;
 }
 
-/** The settings RATE_LIMIT_*, by the buckets whose limits they replace. */
-export const configuredLimits = (config: Config): Overrides => {
-  const given: Record<string, number | null | undefined> = {
-    standard: config.RATE_LIMIT_STANDARD,
-    reads: config.RATE_LIMIT_READS,
-    tenant: config.RATE_LIMIT_TENANT,
-    agent: config.RATE_LIMIT_AGENT,
-    inventory: config.RATE_LIMIT_AGENT,
-    logs: config.RATE_LIMIT_AGENT,
-    events: config.RATE_LIMIT_AGENT,
-    "app.logs": config.RATE_LIMIT_STANDARD,
-    traces: config.RATE_LIMIT_AGENT,
-    heartbeat: config.RATE_LIMIT_HEARTBEAT,
-    anonymous: config.RATE_LIMIT_ANONYMOUS,
-    "webhook.test": config.RATE_LIMIT_WEBHOOK_TESTS,
-    "invite.token.ip": config.RATE_LIMIT_INVITES,
-  };
-  for (const { name } of Object.values(LIMITS).flat()) if (name.startsWith("pairing.")) given[name] = config.RATE_LIMIT_PAIRING;
-  return Object.fromEntries(Object.entries(given).filter((entry): entry is [string, number | null] => entry[1] !== undefined));
-};
-
 type InfoOf = ReturnType<typeof createRequestInfo>;
 
 /** Where portals are that may make changes with a session's cookie. */
@@ -178,10 +155,10 @@ const httpOf = (deps: TransportsDeps, infoOf: InfoOf): HttpTransport => {
   const pipeline = createPipeline(pipelineDeps(deps, identity));
   const failures = config.RATE_LIMIT_FAILED_AUTH === undefined ? FAILED_AUTH_PER_MINUTE : config.RATE_LIMIT_FAILED_AUTH;
   const authenticate = guardFailures({ limiter: cluster.limiter, limit: failures, ipOf: (_credential, { ip }) => ip }, createAuthenticate(identity));
-  const operations = { entries, pipeline, clock, infoOf, authenticate };
+  const operations = { entries, pipeline, clock, infoOf, authenticate, onBlocked: deps.blocks.onBlocked };
   return createHttpTransport({
-    rest: createRest({ ...operations, onBlocked: deps.blocks.onBlocked, hasSignInPage: deps.consoleFiles != null }),
-    trpc: createTrpc({ ...operations, redeem: createRedeem(identity), recheck: createRecheck(identity), onBlocked: deps.blocks.onBlocked }),
+    rest: createRest({ ...operations, hasSignInPage: deps.consoleFiles != null }),
+    trpc: createTrpc({ ...operations, redeem: createRedeem(identity), recheck: createRecheck(identity) }),
     docs: createDocs(),
     openApi: apiDescription(deps),
     console: deps.consoleFiles === undefined ? null : createStatic(deps.consoleFiles),

@@ -1,6 +1,6 @@
 // The changes of an app, step by step. Each step is on record before it is taken, and each change can begin anew after any of them.
 import type { DesiredApp } from "../../../protocol/records/app-spec.ts";
-import { type AppFailure, HostFailure, portsOf, toAppFailure } from "../host.ts";
+import { HostFailure, portsOf, type ReportedFailure, toAppFailure } from "../host.ts";
 import type { AppChange } from "./app-folder.ts";
 import type { Start } from "./app-process.ts";
 import { expectFailure, type TrackedApp } from "./tracked-app.ts";
@@ -14,7 +14,7 @@ const start = async ({ process }: TrackedApp, app: DesiredApp, prepared: Start |
   await process.untilHealthy(app);
 };
 
-const restore = async (tracked: TrackedApp, change: Update & { readonly from: number; readonly failure: AppFailure }, step: Step): Promise<void> => {
+const restore = async (tracked: TrackedApp, change: Update & { readonly from: number; readonly failure: ReportedFailure }, step: Step): Promise<void> => {
   const old = tracked.folder.readRevision(change.from);
   let { before: state, failure } = change;
   try {
@@ -37,7 +37,7 @@ const restore = async (tracked: TrackedApp, change: Update & { readonly from: nu
 };
 
 /** Returns why the new revision does not run; null if it does. */
-const advance = async (tracked: TrackedApp, app: DesiredApp, { change, prepared, step }: Advance): Promise<AppFailure | null> => {
+const advance = async (tracked: TrackedApp, app: DesiredApp, { change, prepared, step }: Advance): Promise<ReportedFailure | null> => {
   try {
     step("stop old");
     await tracked.process.stop(tracked.current);

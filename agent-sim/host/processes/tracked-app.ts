@@ -1,13 +1,13 @@
 // What the process host knows of one app, in memory and on disk, and how that is reported.
 import type { DesiredApp, ReportedApp } from "../../../protocol/records/app-spec.ts";
-import { type AppFailure, HostFailure, portsOf, toAppFailure, toHostFailure } from "../host.ts";
+import { HostFailure, portsOf, type ReportedFailure, toAppFailure, toHostFailure } from "../host.ts";
 import { type AppFolder, type AppRecord, NO_RECORD, openAppFolder } from "./app-folder.ts";
 import type { AppProcess } from "./app-process.ts";
 import type { AppContext } from "./settings.ts";
 import { createSupervisor, type Supervisor } from "./supervisor.ts";
 
 /** The failure, or a rejection with the defect. */
-export const expectFailure = (error: unknown, stage: AppFailure["stage"]): HostFailure => {
+export const expectFailure = (error: unknown, stage: ReportedFailure["stage"]): HostFailure => {
   const failure = toHostFailure(error, stage);
   if (failure instanceof HostFailure) return failure;
   throw failure;
