@@ -44,6 +44,7 @@ interface Addressee {
   readonly readsProtobuf?: boolean;
 }
 
+const verdictOf = (outcome: Awaited<ReturnType<Pipeline["call"]>>): RateLimitVerdict | null => (outcome.ok ? outcome.answer : outcome.failure).verdict;
 const NO_MORE: Pick<Failure, "verdict" | "headers"> = { verdict: null, headers: {} };
 
 const AUTH_OF: Record<Credential["kind"], Auth | "none"> = { none: "none", bearer: "user", session: "user", apiKey: "apiKey", agent: "agent" };
@@ -206,7 +207,8 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, onB
     const isStream = entry.op.kind === "subscription";
     const outcome = await (isStream ? callStream({ pipeline, onBlocked }, asked, context.ending) : pipeline.call(asked));
     const to = { request, info, readsProtobuf: readsProtobuf(request, match) };
-    if (outcome.ok && isStream) return renderEvents(outcome.answer, { headers: headersOf(request, info, outcome.answer.verdict), info, clock });
+    const refuse = (error: unknown): HttpResponse => renderError(pipeline.toAppError(error), to, { verdict: verdictOf(outcome), headers: {} });
+    if (outcome.ok && isStream) return renderEvents(outcome.answer, { headers: headersOf(request, info, verdictOf(outcome)), info, clock }).catch(refuse);
     if (outcome.ok) return renderAnswer(entry, outcome.answer, to);
     const { error } = outcome.failure;
     return hasSignInPage && isSignInVisit(entry, request) ? renderSignInPage(error, info.requestId) : renderError(error, to, outcome.failure);
