@@ -29,6 +29,8 @@ export const appEvents = {
     AppEvent.extend({ failure: AppFailure.nullable().describe("Of the update that the agent took back by itself. `null`: somebody ordered it.") }),
     "An app runs in an earlier revision again",
   ),
+  drifted: event("app.drifted", AppEvent, "What the agent reports of an app differs from what should be, and nothing is under way to change that"),
+  repaired: event("app.repaired", AppEvent, "An app is as it should be again, by its agent's report"),
   removed: event("app.removed", AppEvent, "An app is gone from its device"),
   snapshotCreated: event(
     "app.snapshot_created",

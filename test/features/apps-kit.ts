@@ -1,4 +1,5 @@
 // A device whose agent answers orders for apps over a real socket, as a test says.
+import type { AgentOptions } from "../../agent-sim/agent/index.ts";
 import type { DesiredApp, ReportedApp } from "../../protocol/index.ts";
 import { openAgent } from "../kit/agents.ts";
 import { DEFAULTS, TEMPLATE } from "../kit/app-template.ts";
@@ -48,7 +49,13 @@ export interface Rig {
   stop(): Promise<void>;
 }
 
-export const openRig = async (world: World, { online = true } = {}): Promise<Rig> => {
+export interface RigOptions {
+  readonly online?: boolean;
+  /** Of the device's agent, beside those of apps. */
+  readonly handlers?: (device: Device) => AgentOptions["handlers"];
+}
+
+export const openRig = async (world: World, { online = true, handlers: others = () => ({}) }: RigOptions = {}): Promise<Rig> => {
   const tenant = await world.tenant();
   const [device, owner] = [await tenant.device(), await tenant.user("owner")];
   const orders: Order[] = [];
@@ -62,7 +69,7 @@ export const openRig = async (world: World, { online = true } = {}): Promise<Rig
       return { app: await answering(order) };
     },
   });
-  const handlers = Object.fromEntries(Object.keys(STATES).map((verb) => [`app.${verb}`, handlerOf(verb)]));
+  const handlers = { ...Object.fromEntries(Object.keys(STATES).map((verb) => [`app.${verb}`, handlerOf(verb)])), ...others(device) };
   const { agent, stop } = openAgent(world.url, device, { handlers });
   const start = async (): Promise<void> => {
     agent.start();

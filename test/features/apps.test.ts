@@ -96,7 +96,7 @@ describe("an app", () => {
 describe("secrets", () => {
   test("reach people with the permission and the agent of the hosting device, and no record, event or log", async () => {
     const { rig, path, app } = await running({ secrets: { KV_TOKEN: "first-secret" } });
-    expect(app.secretsVersion).toBe(1);
+    expect(app).toMatchObject({ secretsVersion: 1, secretKeys: ["KV_TOKEN"] });
     const set = await rig.ask(`PUT ${path}/secrets`, { secrets: { KV_TOKEN: "second-secret" } });
     expect(set).toEqual({ appId: app.appId, keys: ["KV_TOKEN"], secretsVersion: 2 });
     await rig.until(path, "running");
@@ -109,6 +109,7 @@ describe("secrets", () => {
     await rig.ask(`PUT ${path}/secrets`, { secrets: { KV_TOKEN: null } });
     await rig.until(path, "running");
     expect(await rig.ask(`GET ${path}/secrets`)).toEqual({});
+    expect(await rig.ask(`GET ${path}`)).toMatchObject({ secretKeys: [] });
     for (const [table, as] of [
       ["outbox_events", "data"],
       ["audit_logs", "changes"],
@@ -155,6 +156,22 @@ describe("a report", () => {
     await rig.report(2, reportOf(appId, { revision: 1, failure: failureIn(2, { stage: "running", reason: "HEALTH_CHECK_FAILED" }) }));
     expect(await rig.ask(`GET ${at}`)).toMatchObject({ status: "active", currentRevision: 1, failure: { revision: 2 }, configuration: DEFAULTS });
     expect((await rig.eventsOf(deploymentId)).at(-1)).toBe("deployment.rolled_back");
+  });
+
+  test("tells once that an app differs from what should be, since when, and that it does no more", async () => {
+    const { rig, path, app } = await running();
+    const version = 1;
+    await rig.report(version, reportOf(app.appId, { state: "stopped" }));
+    const { driftSince, reportedAt } = await rig.ask(`GET ${path}`);
+    expect(driftSince).toBe(reportedAt);
+    await rig.report(version, reportOf(app.appId, { state: "stopped", restarts: 1 }));
+    await rig.report(version);
+    expect(await rig.ask(`GET ${path}`)).toMatchObject({ drift: true, driftSince, reported: null });
+    await rig.report(version, reportOf(app.appId));
+    expect(await rig.ask(`GET ${path}`)).toMatchObject({ drift: false, driftSince: null });
+    expect((await rig.eventsOf(app.appId)).slice(-2)).toEqual(["app.drifted", "app.repaired"]);
+    await rig.report(version, reportOf(app.appId, { state: "failed", failure: failureIn(1) }));
+    expect((await rig.eventsOf(app.appId)).slice(-2)).toEqual(["app.repaired", "app.failed"]);
   });
 
   test("shows drift, and never overwrites a change that it does not know yet", async () => {

@@ -94,8 +94,17 @@ export const createAgentWord = ({ clock, secretBox, steps, orders }: AgentWordDe
   const take = ({ tx, scope, row }: Held, step: Omit<AppStep, "by">): Promise<AppRow> => steps.take(tx, scope, row, { ...step, by: row.deviceId });
 
   /** Secrets never reach the row: the report's failure is kept only as the app's own. */
-  const keep = ({ tx, scope, row }: Held, said: ReportedApp, version: number): Promise<AppRow> =>
-    saveApp(tx, scope, row.appId, { reported: kept(said), reportedVersion: version, reportedAt: clock.now() });
+  const keep = ({ tx, scope, row }: Held, said: ReportedApp | null, version: number): Promise<AppRow> => {
+    const reported = said === null ? null : kept(said);
+    const reportedAt = clock.now();
+    const driftSince = drifts({ ...row, reported }) ? (row.driftSince ?? reportedAt) : null;
+    return saveApp(tx, scope, row.appId, { reported, reportedVersion: version, reportedAt, driftSince });
+  };
+  /** In the same state: whatever changes the state tells of that. */
+  const tellDrift = async ({ tx, scope, row: before }: Held, after: AppRow): Promise<void> => {
+    const isNew = (before.driftSince === null) !== (after.driftSince === null);
+    if (isNew && !isInTransition(after.status)) await steps.drift(tx, scope, after);
+  };
 
   const fail = (held: Held, failure: AppFailure): Promise<AppRow> => take(held, { event: "failed", reason: failure.reason, patch: { failure } });
 
@@ -173,12 +182,13 @@ export const createAgentWord = ({ clock, secretBox, steps, orders }: AgentWordDe
     if (news === "began") await take(held, { event: "began" });
     else if (news === "recovered") await recover(held);
     else if (news === "broken") await breakDown(held, said);
+    else await tellDrift({ ...held, row: locked }, held.row);
   };
 
   const forget = async (tx: Tx, scope: SystemScope, appId: string, version: number): Promise<void> => {
     const row = await lockApp(tx, scope, appId);
     if (row === null || row.reported === null || version < row.desiredVersion || isInTransition(row.status)) return;
-    await saveApp(tx, scope, appId, { reported: null, reportedVersion: version, reportedAt: clock.now() });
+    await tellDrift({ tx, scope, row }, await keep({ tx, scope, row }, null, version));
   };
 
   /** An agent that has applied this version although an app drifts gets a new version, which makes it carry out the desired state again. */

@@ -8,6 +8,7 @@ import { type Emit, happened } from "../../core/events.ts";
 import { newId } from "../../core/ids.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import { type AppRow, toDesired } from "./record.ts";
+import type { SealedSecrets } from "./sealing.ts";
 import { type AppEvent, moveApp } from "./states.ts";
 import type { Steps } from "./steps.ts";
 import type { AppPatch } from "./store/app-row.ts";
@@ -29,8 +30,8 @@ export interface NewInstall {
   readonly name: string;
   readonly timeoutSeconds: number;
   readonly by: string;
-  /** Sealed for this app; null: none. */
-  readonly seal: (appId: AppId) => Uint8Array<ArrayBuffer> | null;
+  /** The secrets, for this app. */
+  readonly seal: (appId: AppId) => SealedSecrets;
 }
 
 export interface Update {
@@ -101,8 +102,9 @@ export const createOrders = ({ enqueue, emit, steps }: OrdersDeps): Orders => {
     install: async (tx, scope, { content, deviceId, deploymentId, name, timeoutSeconds, by, seal }) => {
       const desiredVersion = await raiseDesired(tx, scope, deviceId);
       const appId = newId("app");
-      const secrets = seal(appId);
-      const made = { appId, deviceId, deploymentId, name, ...content, secrets, secretsVersion: secrets === null ? 0 : 1, desiredVersion, timeoutSeconds };
+      const sealed = seal(appId);
+      const secretsVersion = sealed.secrets === null ? 0 : 1;
+      const made = { appId, deviceId, deploymentId, name, ...content, ...sealed, secretsVersion, desiredVersion, timeoutSeconds };
       const first = { ...made, revision: 1, desiredState: "running", keepVolumes: false } as AppRow; // as: all that an order reads
       const { commandId, notify } = await send(tx, scope, first, { verb: "deploy", by });
       return { app: await steps.insert(tx, scope, { ...made, commandId, createdBy: by }, by), notify };

@@ -15,8 +15,11 @@ export const drifts = ({ status, desiredState, revision, reported }: AppRow): bo
 
 const shownReport = ({ appId: _id, failure: _failure, ...rest }: ReportedApp): App["reported"] => rest;
 
-export const toApp = (row: AppRow): App =>
-  recordOf(App, { ...row, id: row.appId, drift: drifts(row), reported: row.reported === null ? null : shownReport(row.reported) });
+export const toApp = (row: AppRow): App => {
+  const drift = drifts(row);
+  const reported = row.reported === null ? null : shownReport(row.reported);
+  return recordOf(App, { ...row, id: row.appId, drift, driftSince: drift ? row.driftSince : null, reported });
+};
 
 /** What the device's agent is told. */
 export const toDesired = (row: AppRow): DesiredApp => ({

@@ -7,9 +7,17 @@ type Secrets = Readonly<Record<string, string>>;
 
 const contextOf = ({ tenantId }: SystemScope, appId: string): string => `app-secrets|${tenantId}|${appId}`;
 
-/** Null for none. */
-export const sealSecrets = (box: Pick<SecretBox, "seal">, scope: SystemScope, appId: string, secrets: Secrets): Uint8Array<ArrayBuffer> | null =>
-  Object.keys(secrets).length === 0 ? null : box.seal(JSON.stringify(secrets), contextOf(scope, appId));
+/** As the app's row keeps them. */
+export interface SealedSecrets {
+  /** Null for none. */
+  readonly secrets: Uint8Array<ArrayBuffer> | null;
+  readonly secretKeys: string[];
+}
+
+export const sealSecrets = (box: Pick<SecretBox, "seal">, scope: SystemScope, appId: string, secrets: Secrets): SealedSecrets => {
+  const secretKeys = Object.keys(secrets).sort();
+  return { secretKeys, secrets: secretKeys.length === 0 ? null : box.seal(JSON.stringify(secrets), contextOf(scope, appId)) };
+};
 
 export const openSecrets = (box: Pick<SecretBox, "open">, scope: SystemScope, { appId, secrets }: Pick<AppRow, "appId" | "secrets">): Secrets =>
   secrets === null ? {} : (JSON.parse(box.open(secrets, contextOf(scope, appId))) as Secrets); // as: only we seal it

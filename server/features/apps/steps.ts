@@ -39,13 +39,18 @@ export interface StepsDeps {
   readonly follow: FollowApp;
 }
 
-const { created, changed, installed, running, stopped, updated, failed, rolledBack, removed } = contract.apps.events;
+const { created, changed, installed, running, stopped, updated, failed, rolledBack, drifted, repaired, removed } = contract.apps.events;
 
 const RAN: Readonly<Partial<Record<AppRow["status"], typeof installed | typeof updated | typeof running>>> = { installing: installed, updating: updated };
 
-const told = (scope: SystemScope, app: AppRow, event: MoveEvent, previous: AppRow["status"] | null) => {
+const dataOf = (app: AppRow, previous: AppRow["status"] | null): z.input<typeof changed.schema> => {
   const { appId, deviceId, deploymentId, name, appType, templateVersion, revision, status } = app;
-  const data = { appId, deviceId, deploymentId, name, appType, templateVersion, revision, status, previous } satisfies z.input<typeof changed.schema>;
+  return { appId, deviceId, deploymentId, name, appType, templateVersion, revision, status, previous };
+};
+
+const told = (scope: SystemScope, app: AppRow, event: MoveEvent, previous: AppRow["status"] | null) => {
+  const { appId } = app;
+  const data = dataOf(app, previous);
   if (event === "created") return happened(scope, created, appId, data);
   if (event === "failed" && app.failure !== null) return happened(scope, failed, appId, { ...data, failure: app.failure });
   if (event === "stopped") return happened(scope, stopped, appId, data);
@@ -59,6 +64,8 @@ export interface Steps {
   insert(tx: Tx, scope: SystemScope, made: Omit<NewApp, "timeline">, by: string): Promise<AppRow>;
   /** Throws INVALID_STATE_TRANSITION unless the app's states list the change. The app is locked. */
   take(tx: Tx, scope: SystemScope, app: AppRow, step: AppStep): Promise<AppRow>;
+  /** Tells that the app differs now from what should be, or does no more, in the same state. */
+  drift(tx: Tx, scope: SystemScope, app: AppRow): Promise<void>;
   /** The deployment learns that the canceled command has ended. */
   canceled(tx: Tx, scope: SystemScope, app: AppRow, by: string): Promise<void>;
 }
@@ -87,6 +94,7 @@ export const createSteps = ({ clock, emit, follow }: StepsDeps): Steps => {
       await tell(tx, scope, { app: saved, event, by, rolledBackTo }, app.status);
       return saved;
     },
+    drift: (tx, scope, app) => emit(tx, [happened(scope, app.driftSince === null ? repaired : drifted, app.appId, dataOf(app, app.status))]),
     canceled: async (tx, scope, app, by) => {
       if (app.deploymentId !== null) await follow(tx, scope, { app, event: "canceled", by, rolledBackTo: null });
     },

@@ -59,7 +59,7 @@ export const createAppSecrets = ({ db, secretBox, audit, watch, orders }: AppSec
         if (keys.length > MAX_SECRETS) throw tooMany();
         const isSame = keys.length === Object.keys(stored).length && keys.every((key) => stored[key] === secrets[key]);
         if (isSame) return { appId: app.appId, keys, secretsVersion: app.secretsVersion };
-        const patch = { secrets: sealSecrets(secretBox, scope, appId, secrets), secretsVersion: app.secretsVersion + 1 };
+        const patch = { ...sealSecrets(secretBox, scope, appId, secrets), secretsVersion: app.secretsVersion + 1 };
         // A running app gets them by a restart; any other takes them when it starts.
         if (canMoveApp(app.status, "restart")) {
           const { notify } = await orders.restart(tx, scope, app, { by: actorOf(scope.principal), patch });

@@ -68,7 +68,7 @@ export const lockApp = async (tx: Tx, scope: SystemScope, appId: string): Promis
   return findApp(tx, scope, appId);
 };
 
-type Given = "appId" | "deviceId" | "deploymentId" | "name" | "appType" | "templateVersion" | "config" | "spec" | "secrets" | "secretsVersion";
+type Given = "appId" | "deviceId" | "deploymentId" | "name" | "appType" | "templateVersion" | "config" | "spec" | "secrets" | "secretsVersion" | "secretKeys";
 export type NewApp = Pick<AppRow, Given | "desiredVersion" | "timeoutSeconds" | "commandId" | "createdBy" | "timeline">;
 export const insertApp = async (tx: Clients, scope: SystemScope, made: NewApp): Promise<AppRow> =>
   toAppRow(await tx.for(scope).app.create({ data: made as NewApp & Pick<Prisma.AppUncheckedCreateInput, "config" | "spec" | "timeline"> })); // as: parsed JSON
