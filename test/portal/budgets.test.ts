@@ -8,7 +8,7 @@ import { type Chromium, openChromium } from "../kit/chromium.ts";
 import { startWorld, type TestTenant, type World } from "../kit/world.ts";
 
 const KILOBYTE = 1_024;
-const MAX_BYTES = 265 * KILOBYTE;
+const MAX_BYTES = 286 * KILOBYTE;
 const MAX_FIRST_SCREEN_BYTES = 150 * KILOBYTE;
 const MAX_REQUESTS = 6;
 
@@ -27,7 +27,7 @@ afterAll(async () => {
 
 const sizeOf = async (name: string): Promise<number> => gzipSync(await readFile(join(built("portal"), name)), { level: 9 }).length;
 
-test("all scripts and styles together stay within 265 KB compressed", async () => {
+test("all scripts and styles together stay within 286 KB compressed", async () => {
   const names = (await readdir(built("portal"), { recursive: true })).filter((name) => /\.(js|css)$/.test(name));
   const sizes = await Promise.all(names.map(sizeOf));
   expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(MAX_BYTES);

@@ -37,6 +37,10 @@ const opened = (): readonly string[] => [
   `/traces/${populated.traceId}`,
   "/devices?q=nothing-has-this-name",
   "/devices/dev_unknown",
+  "/catalogue/navidrome",
+  "/catalogue/unknown",
+  "/apps/app_unknown",
+  "/deployments/dep_unknown",
   "/members?tab=invites",
   "/members?tab=roles",
   "/invite?token=unknown",
@@ -61,7 +65,7 @@ describe.each(LOOKS)("$colorScheme at $viewport.width px", (look) => {
       if (await scrollsSideways(page)) findings.push(`${path}: scrolls sideways`);
     }
     expect(findings).toEqual([]);
-    // The two unknown ids are answered with 404.
+    // The unknown ids are answered with 404.
     expect(problems.filter(({ kind }) => kind !== "answer")).toEqual([]);
     await close();
   });

@@ -14,6 +14,9 @@ const CONCERNS: ReadonlyMap<string, readonly QueryFilters[]> = new Map<string, r
   // Not the lookup of a code: a rollout by token would use up the few lookups a minute of the person who compares a machine.
   ["pairing", [api.pairing.listTokens.pathFilter(), api.devices.pathFilter()]],
   ["enrollment", [api.pairing.deviceProgress.pathFilter()]],
+  // What one of them does shows on the other, and what an app reports on its device.
+  ["app", [api.apps.pathFilter(), api.deployments.pathFilter()]],
+  ["deployment", [api.apps.pathFilter(), api.deployments.pathFilter()]],
   ["fleet", [api.fleets.pathFilter(), api.audit.pathFilter()]],
   ["member", [api.roles.pathFilter(), api.general.me.pathFilter(), api.audit.pathFilter()]],
   ["role", [api.roles.pathFilter(), api.general.me.pathFilter(), api.audit.pathFilter()]],

@@ -22,10 +22,14 @@ const useTargets = (typed: string, places: readonly Place[]): readonly Target[] 
   const q = useDeferredValue(typed.trim());
   const found = useQuery({
     ...api.devices.list.queryOptions({ q: q || "-", pageSize: MAX_DEVICES, sort: "name" }),
-    enabled: q.length > 1 && !/^(dev|cmd|wh|evt|alr|sal)_/.test(q),
+    enabled: q.length > 1 && !/^(dev|cmd|app|dep|wh|evt|alr|sal)_/.test(q),
   });
   const byId = /^dev_\w+$/.test(q) ? [{ key: q, word: q, kind: "device", go: () => navigate({ to: "/devices/$deviceId", params: { deviceId: q } }) }] : [];
   const command = /^cmd_\w+$/.test(q) ? [{ key: q, word: q, kind: "command", go: () => navigate({ to: "/commands", search: { command: q } }) }] : [];
+  const app = /^app_\w+$/.test(q) ? [{ key: q, word: q, kind: "app", go: () => navigate({ to: "/apps/$appId", params: { appId: q } }) }] : [];
+  const deployment = /^dep_\w+$/.test(q)
+    ? [{ key: q, word: q, kind: "deployment", go: () => navigate({ to: "/deployments/$deploymentId", params: { deploymentId: q } }) }]
+    : [];
   const webhook = /^wh_\w+$/.test(q)
     ? [{ key: q, word: q, kind: "webhook", go: () => navigate({ to: "/webhooks/$webhookId", params: { webhookId: q } }) }]
     : [];
@@ -42,7 +46,7 @@ const useTargets = (typed: string, places: readonly Place[]): readonly Target[] 
     kind: "device",
     go: () => navigate({ to: "/devices/$deviceId", params: { deviceId: device.deviceId } }),
   }));
-  return [...byId, ...command, ...webhook, ...event, ...trace, ...alert, ...security, ...named, ...devices];
+  return [...byId, ...command, ...app, ...deployment, ...webhook, ...event, ...trace, ...alert, ...security, ...named, ...devices];
 };
 
 export const Palette = ({ places, onClose }: { readonly places: readonly Place[]; readonly onClose: () => void }) => {

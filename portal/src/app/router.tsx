@@ -1,8 +1,13 @@
 // Every screen with its path and its search parameters. Screens load when somebody goes to them.
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
 import { readAlertSearch } from "../screens/alerts/search.ts";
+import { readOneAppSearch } from "../screens/app/search.ts";
+import { readAppSearch } from "../screens/apps/search.ts";
 import { readAuditSearch } from "../screens/audit/search.ts";
+import { readCatalogueSearch } from "../screens/catalogue/search.ts";
 import { readCommandSearch } from "../screens/commands/search.ts";
+import { readOneDeploymentSearch } from "../screens/deployment/search.ts";
+import { readDeploymentSearch } from "../screens/deployments/search.ts";
 import { readOneDeviceSearch } from "../screens/device/search.ts";
 import { readDeviceSearch } from "../screens/devices/search.ts";
 import { readEventSearch } from "../screens/events/search.ts";
@@ -106,6 +111,41 @@ const fleet = createRoute({
   path: "/fleets/$fleetId",
   component: lazyRouteComponent(() => import("../screens/fleets/fleet.tsx"), "FleetScreen"),
 });
+const catalogue = createRoute({
+  getParentRoute: () => root,
+  path: "/catalogue",
+  validateSearch: readCatalogueSearch,
+  component: lazyRouteComponent(() => import("../screens/catalogue/catalogue.tsx"), "CatalogueScreen"),
+});
+const template = createRoute({
+  getParentRoute: () => root,
+  path: "/catalogue/$templateId",
+  component: lazyRouteComponent(() => import("../screens/catalogue/template.tsx"), "TemplateScreen"),
+});
+const apps = createRoute({
+  getParentRoute: () => root,
+  path: "/apps",
+  validateSearch: readAppSearch,
+  component: lazyRouteComponent(() => import("../screens/apps/apps.tsx"), "AppsScreen"),
+});
+const app = createRoute({
+  getParentRoute: () => root,
+  path: "/apps/$appId",
+  validateSearch: readOneAppSearch,
+  component: lazyRouteComponent(() => import("../screens/app/app.tsx"), "AppScreen"),
+});
+const deployments = createRoute({
+  getParentRoute: () => root,
+  path: "/deployments",
+  validateSearch: readDeploymentSearch,
+  component: lazyRouteComponent(() => import("../screens/deployments/deployments.tsx"), "DeploymentsScreen"),
+});
+const deployment = createRoute({
+  getParentRoute: () => root,
+  path: "/deployments/$deploymentId",
+  validateSearch: readOneDeploymentSearch,
+  component: lazyRouteComponent(() => import("../screens/deployment/deployment.tsx"), "DeploymentScreen"),
+});
 const alerts = createRoute({
   getParentRoute: () => root,
   path: "/alerts",
@@ -178,6 +218,12 @@ export const router = createRouter({
     nodes,
     fleets,
     fleet,
+    catalogue,
+    template,
+    apps,
+    app,
+    deployments,
+    deployment,
     alerts,
     alert,
     webhooks,

@@ -29,7 +29,12 @@ export const selectorText = (selector: Selector | null): string => {
 
 const without = (all: readonly string[], one: string): string[] => all.filter((each) => each !== one);
 
-export const PickDevices = ({ picked, onChange }: { readonly picked: readonly string[]; readonly onChange: (ids: string[]) => void }) => {
+interface PickDevicesProps {
+  readonly label?: string;
+  readonly picked: readonly string[];
+  readonly onChange: (ids: string[]) => void;
+}
+export const PickDevices = ({ label = "Devices", picked, onChange }: PickDevicesProps) => {
   const [typed, setTyped] = useState("");
   const q = useDeferredValue(typed.trim());
   const found = useQuery(
@@ -43,7 +48,7 @@ export const PickDevices = ({ picked, onChange }: { readonly picked: readonly st
   const words = new Map([...(found.data?.items ?? []), ...(known.data?.items ?? [])].map((device) => [device.deviceId as string, toChoice(device).word]));
   return (
     <PickField
-      label="Devices"
+      label={label}
       placeholder="A part of the name"
       picked={picked.map((id) => ({ id, word: words.get(id) ?? id }))}
       choices={(found.data?.items ?? []).map(toChoice)}

@@ -87,22 +87,28 @@ export const Form = ({ submit, busy, error, onSubmit, danger = false, disabled =
   );
 };
 
-/** A labelled control: `children` is one input, select or textarea that takes this id. */
-export const Field = ({
-  label,
-  hint,
-  children,
-}: {
+export interface FieldProps {
   readonly label: string;
   readonly hint?: ReactNode;
-  readonly children: (id: string, hintId: string | undefined) => ReactNode;
-}) => {
+  /** Why the value was refused. */
+  readonly fault?: string | undefined;
+  readonly children: (id: string, describedBy: string | undefined) => ReactNode;
+}
+
+/** A labelled control: `children` is one input, select or textarea that takes this id. */
+export const Field = ({ label, hint, fault, children }: FieldProps) => {
   const id = useId();
   const hintId = hint === undefined ? undefined : `${id}-hint`;
+  const faultId = fault === undefined ? undefined : `${id}-fault`;
   return (
     <div className={css["field"]}>
       <label htmlFor={id}>{label}</label>
-      {children(id, hintId)}
+      {children(id, [faultId, hintId].filter((each) => each !== undefined).join(" ") || undefined)}
+      {fault === undefined ? null : (
+        <div id={faultId} className={css["fault"]}>
+          {fault}
+        </div>
+      )}
       {hint === undefined ? null : (
         <div id={hintId} className={css["hint"]}>
           {hint}

@@ -91,7 +91,7 @@ export const Empty = ({ children, action }: { readonly children: ReactNode; read
   </div>
 );
 
-interface Read<T> {
+export interface Read<T> {
   readonly data: T | undefined;
   readonly error: unknown;
   readonly refetch: () => unknown;

@@ -6,6 +6,8 @@ import css from "./timeline.module.css";
 
 export interface Step {
   readonly status: string;
+  /** Instead of the status. */
+  readonly word?: string;
   readonly at: string;
   readonly facts: readonly ReactNode[];
   readonly detail?: string | undefined;
@@ -13,12 +15,12 @@ export interface Step {
 
 export const Timeline = ({ label, steps }: { readonly label: string; readonly steps: readonly Step[] }) => (
   <ol className={css["steps"]} aria-label={label}>
-    {steps.map(({ status, at, facts, detail }, index) => {
+    {steps.map(({ status, word, at, facts, detail }, index) => {
       const before = steps[index - 1];
       return (
         // biome-ignore lint/suspicious/noArrayIndexKey: steps are only added at the end
         <li key={index} className={css["step"]}>
-          <Status status={status} />
+          <Status status={status} {...(word === undefined ? {} : { word })} />
           <span className={`${css["facts"]} muted`}>
             {facts.map((fact, place) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: the facts of a step never change

@@ -3,48 +3,15 @@ import type { AuditLog } from "@mooring/client";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { api } from "../../api/client.ts";
+import { ResourceLink } from "../../parts/resource-link.tsx";
 import { Copyable, Facts, Loaded, Panel } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
 import { exactTime } from "../../ui/time.tsx";
-import { Diff } from "./diff.tsx";
+import { RowDiff } from "./diff.tsx";
 import type { AuditSearch } from "./search.ts";
 import { text } from "./text.ts";
 
 export const actorName = ({ name, email, type, id }: AuditLog["actor"]): string => name ?? email ?? (id === "" ? text.somebody[type] : id);
-
-/** Leads to the screen that shows it, where there is one. */
-const Resource = ({ id }: { readonly id: string }) => {
-  if (id.startsWith("dev_")) {
-    return (
-      <Link to="/devices/$deviceId" params={{ deviceId: id }}>
-        {id}
-      </Link>
-    );
-  }
-  if (id.startsWith("cmd_")) {
-    return (
-      <Link to="/commands" search={{ command: id }}>
-        {id}
-      </Link>
-    );
-  }
-  if (id.startsWith("key_")) {
-    return (
-      <Link to="/keys" search={{ key: id }}>
-        {id}
-      </Link>
-    );
-  }
-  if (id.startsWith("wh_")) {
-    return (
-      <Link to="/webhooks/$webhookId" params={{ webhookId: id }}>
-        {id}
-      </Link>
-    );
-  }
-  if (id.startsWith("mem_")) return <Link to="/members">{id}</Link>;
-  return <Copyable text={id} />;
-};
 
 /** The other records that have something in common with this one. */
 const Alike = ({ log: { actor, action, resource } }: { readonly log: AuditLog }) => {
@@ -74,7 +41,7 @@ const Shown = ({ log }: { readonly log: AuditLog }) => {
           Who: actorName(actor),
           As: text.somebody[actor.type],
           Action: <code>{action}</code>,
-          Resource: resource.id === null ? resource.type : <Resource id={resource.id} />,
+          Resource: resource.id === null ? resource.type : <ResourceLink id={resource.id} />,
           Outcome: <Status status={outcome === "success" ? "ok" : "rejected"} word={text.outcomes[outcome]} />,
           Code: code === null ? null : <code>{code}</code>,
           Address: actor.ip,
@@ -86,7 +53,7 @@ const Shown = ({ log }: { readonly log: AuditLog }) => {
       {outcome === "refused" ? <p>{text.refused}</p> : null}
       {changes.map((change, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: a record never changes
-        <Diff key={index} change={change} />
+        <RowDiff key={index} change={change} />
       ))}
       {changes.length === 0 ? <p className="muted">{text.noRows}</p> : null}
       {omitted > 0 ? <p className="muted">{text.omitted(omitted)}</p> : null}

@@ -11,6 +11,7 @@ import { useKeys } from "../../ui/keyboard.ts";
 import { Copyable, Loaded, Page } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
+import { DeviceApps } from "./device-apps.tsx";
 import { DeviceCommands } from "./device-commands.tsx";
 import { DeviceMetrics } from "./device-metrics.tsx";
 import { DeviceSettings } from "./device-settings.tsx";
@@ -24,7 +25,12 @@ const CHANGES = ["device:update", "device:secrets:rotate", "device:disconnect", 
 
 const useTabs = (): readonly Tab[] => {
   const may = useMay();
-  return [...(may("command:read") ? (["commands"] as const) : []), "metrics", ...(CHANGES.some(may) ? (["settings"] as const) : [])];
+  return [
+    ...(may("command:read") ? (["commands"] as const) : []),
+    ...(may("app:read") ? (["apps"] as const) : []),
+    "metrics",
+    ...(CHANGES.some(may) ? (["settings"] as const) : []),
+  ];
 };
 
 /** The composer, opened by its button, by `c`, or with a first type. */
@@ -51,6 +57,7 @@ const useDeviceKeys = (compose: () => void): void => {
 };
 
 const Part = ({ tab, device, onPing }: { readonly tab: Tab; readonly device: Device; readonly onPing: (() => void) | null }) => {
+  if (tab === "apps") return <DeviceApps deviceId={device.deviceId} />;
   if (tab === "metrics") return <DeviceMetrics device={device} />;
   return tab === "settings" ? <DeviceSettings device={device} /> : <DeviceCommands onPing={onPing} />;
 };
@@ -72,7 +79,7 @@ export const DeviceScreen = () => {
   return (
     <Page
       title={device?.name ?? device?.hostname ?? text.title}
-      fill={tab === "commands"}
+      fill={tab === "commands" || tab === "apps"}
       beside={
         <>
           {device === undefined ? null : <Status status={device.status} />}

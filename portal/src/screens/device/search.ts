@@ -3,7 +3,7 @@ import { given, oneOf, type Search, textOf } from "../../api/search.ts";
 
 export const readOneDeviceSearch = (search: Search) =>
   given({
-    tab: oneOf(search["tab"], ["commands", "metrics", "settings"]),
+    tab: oneOf(search["tab"], ["commands", "apps", "metrics", "settings"]),
     command: textOf(search["command"]),
   });
 export type OneDeviceSearch = ReturnType<typeof readOneDeviceSearch>;

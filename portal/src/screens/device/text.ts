@@ -1,11 +1,13 @@
 // The sentences of one device's page.
 export const text = {
   title: "Device",
-  tabs: { commands: "Commands", metrics: "Metrics", settings: "Settings" },
+  tabs: { commands: "Commands", apps: "Apps", metrics: "Metrics", settings: "Settings" },
   tabList: "Parts of the device",
   links: { realtime: "socket", polling: "polling", none: "none" },
   noCommands: "Commands that somebody sends to this device appear here.",
   ping: "Send a ping",
+  noApps: "No app is installed on this device.",
+  catalogue: "Open the catalogue",
   maintenance: "In maintenance",
   until: "until",
   offlineReason: (reason: string) => reason.replaceAll("_", " "),

@@ -4,44 +4,11 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { api } from "../../api/client.ts";
 import { useMay } from "../../api/session.ts";
+import { ResourceLink } from "../../parts/resource-link.tsx";
 import { Copyable, Facts, Loaded, Panel } from "../../ui/parts.tsx";
 import { exactTime } from "../../ui/time.tsx";
 import { Value } from "../../ui/value.tsx";
 import { text } from "./text.ts";
-
-/** Leads to the screen that shows it, where there is one that the person may see. */
-const Subject = ({ id }: { readonly id: string }) => {
-  const may = useMay();
-  if (id.startsWith("dev_") && may("device:read")) {
-    return (
-      <Link to="/devices/$deviceId" params={{ deviceId: id }}>
-        {id}
-      </Link>
-    );
-  }
-  if (id.startsWith("cmd_") && may("command:read")) {
-    return (
-      <Link to="/commands" search={{ command: id }}>
-        {id}
-      </Link>
-    );
-  }
-  if (id.startsWith("flt_") && may("fleet:read")) {
-    return (
-      <Link to="/fleets/$fleetId" params={{ fleetId: id }}>
-        {id}
-      </Link>
-    );
-  }
-  if (id.startsWith("wh_") && may("webhook:read")) {
-    return (
-      <Link to="/webhooks/$webhookId" params={{ webhookId: id }}>
-        {id}
-      </Link>
-    );
-  }
-  return <Copyable text={id} />;
-};
 
 const TraceLink = ({ traceparent }: { readonly traceparent: string }) => {
   const may = useMay();
@@ -60,7 +27,7 @@ const Shown = ({ of: { eventId, type, subjectId, at, sequence, data, requestId, 
     <Facts
       of={{
         When: exactTime(at),
-        Subject: <Subject id={subjectId} />,
+        Subject: <ResourceLink id={subjectId} />,
         Number: sequence,
         Id: <Copyable text={eventId} />,
         Request: requestId === null ? null : <Copyable text={requestId} />,

@@ -1,0 +1,51 @@
+// The steps of an app or a deployment, and the command that it waits for.
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import type { inferOutput } from "@trpc/tanstack-react-query";
+import { api } from "../api/client.ts";
+import { useMay } from "../api/session.ts";
+import { Empty } from "../ui/parts.tsx";
+import { type Step, Timeline } from "../ui/timeline.tsx";
+import { shownStatus } from "./app-status.tsx";
+import { text } from "./app-text.ts";
+import { Blocked } from "./blocked.tsx";
+import { actorText } from "./text.ts";
+
+export type AppTimeline = inferOutput<typeof api.apps.timeline>;
+type OneStep = AppTimeline["items"][number];
+type WaitsFor = NonNullable<AppTimeline["waitsFor"]>;
+
+const Waits = ({ waitsFor: { commandId, deviceId } }: { readonly waitsFor: WaitsFor }) => {
+  const timeline = useQuery(api.commands.timeline.queryOptions({ commandId, deviceId })).data;
+  const link = (id: string, words: React.ReactNode) => (
+    <Link to="/devices/$deviceId" params={{ deviceId }} search={{ command: id }}>
+      {words}
+    </Link>
+  );
+  return timeline === undefined ? null : (
+    <>
+      <Blocked timeline={timeline} link={link} />
+      <p>{link(commandId, text.command)}</p>
+    </>
+  );
+};
+
+const stepOf = ({ to, at, by, revision, reason }: OneStep): Step => ({
+  ...shownStatus(to),
+  at,
+  facts: [
+    by.startsWith("dev_") ? text.byDevice : actorText({ id: by, name: null }),
+    revision === 0 ? null : text.revision(revision),
+    reason === null ? null : <code key="reason">{reason}</code>,
+  ].filter((fact) => fact !== null),
+});
+
+export const AppSteps = ({ timeline: { items, waitsFor } }: { readonly timeline: AppTimeline }) => {
+  const may = useMay();
+  return (
+    <div className="stack">
+      {waitsFor === null || !may("command:read") ? null : <Waits waitsFor={waitsFor} />}
+      {items.length === 0 ? <Empty>{text.noSteps}</Empty> : <Timeline label={text.steps} steps={items.map(stepOf)} />}
+    </div>
+  );
+};

@@ -1,0 +1,66 @@
+// The apps of the tenant: what runs where, and what is not as it should be.
+import type { App } from "@mooring/client";
+import { keepPreviousData } from "@tanstack/react-query";
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { useCallback, useMemo } from "react";
+import { api } from "../../api/client.ts";
+import { PAGE_SIZE, usePages } from "../../api/lists.ts";
+import { given, oneOf } from "../../api/search.ts";
+import { APP_CHANGED, APP_NAME, APP_PORTS, APP_STATUS, APP_TYPE } from "../../parts/app-columns.tsx";
+import { useDeviceNames } from "../../parts/device-names.ts";
+import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
+import { FilteredList } from "../../ui/filtered-list.tsx";
+import { Page } from "../../ui/parts.tsx";
+import type { Column } from "../../ui/table.tsx";
+import { readAppSearch, SORTS } from "./search.ts";
+import { STATUSES, text } from "./text.ts";
+
+const route = getRouteApi("/apps");
+
+const KEYS: readonly FilterKey[] = [
+  { key: "status", name: "status", values: STATUSES },
+  { key: "application", name: "appType" },
+  { key: "device", name: "deviceId" },
+  { key: "sort", name: "sort", values: SORTS },
+];
+
+export const AppsScreen = () => {
+  const search = route.useSearch();
+  const navigate = useNavigate();
+  const { status: named, ...others } = search;
+  const status = oneOf(named, STATUSES);
+  const filters = given({ ...others, status });
+  const list = usePages<App>((page) =>
+    api.apps.list.queryOptions(
+      { ...others, ...given({ status: status === undefined ? undefined : [status] }), page, pageSize: PAGE_SIZE },
+      { placeholderData: keepPreviousData },
+    ),
+  );
+  const nameOf = useDeviceNames(list);
+  const columns = useMemo((): readonly Column<App>[] => {
+    const device: Column<App> = { title: "Device", cell: ({ deviceId }) => nameOf(deviceId) };
+    return [APP_NAME, APP_STATUS, APP_TYPE, device, APP_PORTS, APP_CHANGED];
+  }, [nameOf]);
+  const setFilters = useCallback((next: Filters) => void navigate({ to: "/apps", search: readAppSearch(next), replace: true }), [navigate]);
+  return (
+    <Page
+      title={text.title}
+      fill
+      beside={<span className="muted">{list.read.data === undefined ? "" : text.total(list.count)}</span>}
+      actions={<Link to="/catalogue">{text.catalogue}</Link>}
+    >
+      <FilterBar label={text.filter} keys={KEYS} filters={filters} onChange={setFilters} />
+      <FilteredList
+        label={text.title}
+        columns={columns}
+        list={list}
+        id={({ appId }) => appId}
+        onOpen={({ appId }) => void navigate({ to: "/apps/$appId", params: { appId } })}
+        onClear={Object.keys(filters).some((name) => name !== "sort") ? () => setFilters({}) : null}
+        noMatch={text.noMatch}
+        none={text.none}
+        action={<Link to="/catalogue">{text.catalogue}</Link>}
+      />
+    </Page>
+  );
+};
