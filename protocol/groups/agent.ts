@@ -80,7 +80,7 @@ export const agent = group({
       ...common,
       summary: "Get a package of the agent",
       rest: ["GET /agent/updates/packages/{file}"],
-      plain: { type: "application/json; charset=utf-8" },
+      plain: { type: "application/octet-stream" },
       input: z.strictObject({ file: z.string().regex(/^\w[\w.-]{0,120}\.package\.json$/) }),
       output: z.string(),
       errors: ["AGENT_PACKAGE_NOT_FOUND"],

@@ -1,6 +1,5 @@
 // Applies an operation's limit class to a caller and says in headers how much is left.
 import { type Bucket, LIMITS, type LimitClass, type Operation, type Weight } from "../../protocol/index.ts";
-import type { Config } from "../config.ts";
 import { AppError } from "../core/errors.ts";
 import type { BucketState, RateBucket, RateLimiter, RateLimitVerdict } from "../core/rate-limiter.ts";
 import type { OpenScope, Overrides, Principal } from "../core/scope.ts";
@@ -161,24 +160,3 @@ export const guardFailures =
       throw verdict.allowed ? error : new RateLimited(verdict);
     }
   };
-
-/** The settings RATE_LIMIT_*, by the buckets whose limits they replace. */
-export const configuredLimits = (config: Config): Overrides => {
-  const given: Record<string, number | null | undefined> = {
-    standard: config.RATE_LIMIT_STANDARD,
-    reads: config.RATE_LIMIT_READS,
-    tenant: config.RATE_LIMIT_TENANT,
-    agent: config.RATE_LIMIT_AGENT,
-    inventory: config.RATE_LIMIT_AGENT,
-    logs: config.RATE_LIMIT_AGENT,
-    events: config.RATE_LIMIT_AGENT,
-    "app.logs": config.RATE_LIMIT_STANDARD,
-    traces: config.RATE_LIMIT_AGENT,
-    heartbeat: config.RATE_LIMIT_HEARTBEAT,
-    anonymous: config.RATE_LIMIT_ANONYMOUS,
-    "webhook.test": config.RATE_LIMIT_WEBHOOK_TESTS,
-    "invite.token.ip": config.RATE_LIMIT_INVITES,
-  };
-  for (const { name } of Object.values(LIMITS).flat()) if (name.startsWith("pairing.")) given[name] = config.RATE_LIMIT_PAIRING;
-  return Object.fromEntries(Object.entries(given).filter((entry): entry is [string, number | null] => entry[1] !== undefined));
-};

@@ -1,5 +1,6 @@
 // The transports of a node: REST, tRPC and documents over HTTP, the agent socket, and the operator's routes. Builds them over the features' lookups
 // and opens nothing.
+import { LIMITS } from "../../protocol/index.ts";
 import type { Config } from "../config.ts";
 import { describeConfig } from "../config-table.ts";
 import type { AgentRegistry } from "../core/agent-registry.ts";
@@ -13,6 +14,7 @@ import type { ApiKeyLookup, Memberships, SessionLookup, StreamTickets, TenantLoo
 import type { PubSub } from "../core/pub-sub.ts";
 import type { RateLimiter } from "../core/rate-limiter.ts";
 import type { HoldVersion } from "../core/row-versions.ts";
+import type { Overrides } from "../core/scope.ts";
 import type { Blocks, SecurityWatch } from "../core/security.ts";
 import type { AgentSessions, SessionOwners, SocketPresence } from "../core/sessions.ts";
 import type { Tracing } from "../core/trace.ts";
@@ -104,6 +106,23 @@ export interface Transports {
   readonly channel: AgentChannel;
   readonly load: LoadCalls;
 }
+
+/** The settings RATE_LIMIT_*, by the buckets whose limits they replace. */
+export const configuredLimits = (config: Config): Overrides => {
+  const given: Record<string, number | null | undefined> = {
+    standard: config.RATE_LIMIT_STANDARD,
+    reads: config.RATE_LIMIT_READS,
+    tenant: config.RATE_LIMIT_TENANT,
+    ...Object.fromEntries(["agent", "inventory", "logs", "events", "traces"].map((name) => [name, config.RATE_LIMIT_AGENT])),
+    "app.logs": config.RATE_LIMIT_STANDARD,
+    heartbeat: config.RATE_LIMIT_HEARTBEAT,
+    anonymous: config.RATE_LIMIT_ANONYMOUS,
+    "webhook.test": config.RATE_LIMIT_WEBHOOK_TESTS,
+    "invite.token.ip": config.RATE_LIMIT_INVITES,
+  };
+  for (const { name } of Object.values(LIMITS).flat()) if (name.startsWith("pairing.")) given[name] = config.RATE_LIMIT_PAIRING;
+  return Object.fromEntries(Object.entries(given).filter((entry): entry is [string, number | null] => entry[1] !== undefined));
+};
 
 type InfoOf = ReturnType<typeof createRequestInfo>;
 

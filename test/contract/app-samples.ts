@@ -66,7 +66,7 @@ export const APP_SAMPLES = {
   "apps.template": async () => ({ templateId: "key-value" }),
   "apps.list": nothing,
   "apps.get": anApp(),
-  "apps.wait": anApp({ status: ["running"], timeout: 1 }),
+  "apps.wait": anApp({ status: ["running"], timeout: 0 }),
   "apps.timeline": anApp(),
   // No agent has reported these apps, so there is no log to ask for, and a stream ends at once.
   "apps.logs": anApp({ tail: 5 }),
@@ -104,7 +104,7 @@ export const APP_SAMPLES = {
   "deployments.plan": aDeployment({ configuration: { maxKeys: 5 } }),
   "deployments.listRevisions": aDeployment(),
   "deployments.listApps": aDeployment(),
-  "deployments.wait": aDeployment({ status: ["active"], timeout: 1 }),
+  "deployments.wait": aDeployment({ status: ["active"], timeout: 0 }),
   "deployments.timeline": aDeployment(),
   "deployments.logs": aDeployment({ tail: 5 }),
   "deployments.followLogs": aDeployment(),

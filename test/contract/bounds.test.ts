@@ -36,8 +36,11 @@ const NOT_REPEATED: Readonly<Record<string, string>> = {
   notBefore: "a time in the past becomes now",
 };
 
-/** Here the record tells what is, and the caller what should be. */
-const FOLLOWS: ReadonlySet<string> = new Set(["apps.change.status", "deployments.change.status"]);
+/** Here the record tells what is, and the caller what should be, or what it waits for. */
+const FOLLOWS: ReadonlySet<string> = new Set([
+  ...["apps.change.status", "deployments.change.status"],
+  ...["apps.wait.status", "deployments.wait.status", "devices.wait.status"],
+]);
 
 /** The sent fields that the answer shows with another value. */
 const changedIn = (id: string, sent: Readonly<Record<string, unknown>>, { body }: Answer): readonly string[] => {

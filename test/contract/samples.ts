@@ -270,7 +270,7 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock, userId: str
   "devices.getMany": async ({ device }) => ({ ids: [device.deviceId] }),
   "devices.summary": nothing,
   "devices.get": onDevice,
-  "devices.wait": async ({ device }) => ({ deviceId: device.deviceId, status: ["online", "offline", "provisioning"], timeout: 1 }),
+  "devices.wait": async ({ device }) => ({ deviceId: device.deviceId, status: ["online", "offline", "provisioning"], timeout: 0 }),
   "devices.update": async ({ device }) => ({ deviceId: device.deviceId, name: "attic" }),
   "devices.remove": async (stock) => ({ deviceId: await spare(stock) }),
   "devices.heartbeat": async ({ device }) => ({ deviceId: device.deviceId, cpu: 12.5, memory: 40, disk: 70 }),
