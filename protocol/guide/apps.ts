@@ -96,6 +96,12 @@ export const apps: Guide<"apps"> = {
     input: { deviceId, status: ["running", "error"] },
     output: { items: [app], total: 1 },
   },
+  wait: {
+    description:
+      "Answers as soon as the app has one of these states, and otherwise at the end of `timeout` with the app as it is. A call that waits counts as a live stream of its caller.",
+    input: { appId, status: ["running", "error"], timeout: 30 },
+    output: app,
+  },
   get: {
     description:
       "`status` follows from what the agent has done. `drift` tells that the agent reported something else than what should be, although no command is open.",

@@ -34,6 +34,12 @@ const dashboard = { from: "now-24h", to: "now" };
 export const deployments: Guide<"deployments"> = {
   list: { description: "Lists the tenant's deployments, newest first.", input: { status: ["failed"] }, output: list },
   listOfTenant: { description: "The same as `GET /deployments`, for the caller's own tenant.", input: { tenantId }, output: list },
+  wait: {
+    description:
+      "Answers as soon as the deployment has one of these states, and otherwise at the end of `timeout` with the deployment as it is. A call that waits counts as a live stream of its caller.",
+    input: { deploymentId, status: ["active", "failed"], timeout: 30 },
+    output: deployment,
+  },
   get: {
     description: "`status` follows from what the agent has done: `queued` until it begins, `deploying`, then `active` or `failed` with the reason.",
     input: { deploymentId },

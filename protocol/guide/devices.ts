@@ -35,6 +35,12 @@ export const devices: Guide<"devices"> = {
       version: 4_711,
     },
   },
+  wait: {
+    description:
+      "Answers as soon as the device has one of these states, and otherwise at the end of `timeout` with the device as it is. A call that waits counts as a live stream of its caller.",
+    input: { deviceId, status: ["online"], timeout: 30 },
+    output: device,
+  },
   get: { description: "Returns the device with its latest metrics and its connection.", input: { deviceId }, output: device },
   update: {
     description:
