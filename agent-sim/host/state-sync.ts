@@ -78,10 +78,6 @@ export const createStateSync = ({ host, call, time, applied }: StateSyncOptions)
     if (!stopped) cancel = time.after(delayMs, () => void run());
   };
   const run = async (): Promise<void> => {
-    if (reporting) {
-      again = true;
-      return;
-    }
     [reporting, again] = [true, false];
     const waitMs = await report().catch((error: unknown) => {
       if (error instanceof NoAnswer) return AGAIN_MS;
@@ -95,7 +91,11 @@ export const createStateSync = ({ host, call, time, applied }: StateSyncOptions)
       stopped = false;
       schedule(SOON_MS);
     },
-    changed: () => schedule(SOON_MS),
+    changed: () => {
+      // The report under way may tell of the time before, and its end schedules the next one.
+      if (reporting) again = true;
+      else schedule(SOON_MS);
+    },
     stop: () => {
       stopped = true;
       cancel();

@@ -106,6 +106,20 @@ describe("the reported state", () => {
     await passed(600_000);
     expect(calls).toHaveLength(3);
   });
+  test("is sent soon after a change that falls into the time of another report", async () => {
+    const sync = open();
+    answers = [
+      () => {
+        sync.changed();
+        return answer({ desiredVersion: 0 });
+      },
+    ];
+    await passed(250);
+    expect(calls).toHaveLength(1);
+    await passed(250);
+    expect(calls).toHaveLength(2);
+    sync.stop();
+  });
   test("is sent again when the gateway does not answer, and later when it asks for that", async () => {
     const sync = open();
     answers = [
