@@ -100,14 +100,6 @@ export const checkDesired = (given: DesiredApp): DesiredApp => {
   return parsed.data;
 };
 
-const asText = (variable: string, value: unknown): string =>
-  typeof value === "string" || typeof value === "number" || typeof value === "boolean"
-    ? String(value)
-    : refuse(
-        "CONFIG_INVALID",
-        `${variable} needs a text, a number or a boolean, not ${value === null ? "null" : Array.isArray(value) ? "a list" : "an object"}`,
-      );
-
 /** They would make the runtime load other code, or find other programs. */
 const RESERVED = /^(NODE_.*|LD_.*|PATH|DOCKER_.*|COMPOSE_.*)$/;
 
@@ -144,7 +136,7 @@ export const environmentOf = (desired: DesiredApp, secrets: Secrets): Readonly<R
     if ("value" in source) return [[name, source.value]];
     if ("secret" in source) return [[name, ownOf(secrets, source.secret) ?? refuse("SECRET_MISSING", `the secret ${source.secret} has no value`)]];
     const value = ownOf(config, source.config);
-    return value === undefined ? [] : [[name, asText(name, value)]];
+    return value === undefined ? [] : [[name, String(value)]];
   });
   const ports = spec.ports.flatMap(({ name, variable }) => (variable === undefined ? [] : [[variable, String(numbers[name])] as const]));
   const environment = Object.fromEntries([...declared, ...ports]);

@@ -1,5 +1,5 @@
 // A host whose apps exist only in memory, for load and chaos runs. Whether a stage fails, and how long it takes, follows from the seed, the app's
-// template and ports, its revision and the attempt: a run can be repeated, whatever the order of its commands and the ids of its apps.
+// template and configuration, its revision and the attempt: a run can be repeated, whatever the order of its commands and the ids of its apps.
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { DesiredApp, ReportedApp } from "../../protocol/records/app-spec.ts";
@@ -131,7 +131,7 @@ export const createSimulatedHost = (options: SimulatedHostOptions): Host => {
   };
   /** What becomes of this stage of this attempt: how long it takes, and its failure, if it fails. */
   const fateOf = (app: SimulatedApp, desired: DesiredApp, stage: Stage) => {
-    const of = [seed, desired.template, ...Object.values(portsOf(desired)), desired.revision, stage, app.attempts];
+    const of = [seed, desired.template, JSON.stringify(desired.config), desired.revision, stage, app.attempts];
     const { least, most } = stage === "running" ? crashAfterMs : delayMs;
     const fail = (): HostFailure => {
       log(app, `simulated failure while ${stage}`);

@@ -16,7 +16,7 @@ export const AgentEvent = z.strictObject({
   severity: AgentEventSeverity,
   timestamp: Moment.describe("When it happened, by the device's clock."),
   details: z
-    .record(z.string().max(128), z.json())
+    .record(z.string().max(128), z.unknown())
     .refine((details) => JSON.stringify(details).length <= MAX_DETAILS_CHARACTERS, `must have at most ${MAX_DETAILS_CHARACTERS} characters as JSON`)
     .default({}),
 });

@@ -63,7 +63,8 @@ export const AppSpec = z.discriminatedUnion("kind", [
 ]);
 export type AppSpec = z.output<typeof AppSpec>;
 
-export const AppConfig = z.record(z.string().max(128), z.json());
+/** Flat, as the schema of every template is. */
+export const AppConfig = z.record(z.string().max(128), z.union([z.string(), z.number(), z.boolean()]));
 export type AppConfig = z.output<typeof AppConfig>;
 
 /** One app of a device as it should be. Secrets travel apart: the agent fetches their values by a signed call. */

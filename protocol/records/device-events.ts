@@ -83,7 +83,7 @@ export const deviceEvents = {
       type: z.string().describe("The agent's own word."),
       severity: AgentEventSeverity,
       timestamp: Timestamp.describe("By the device's clock."),
-      details: z.record(z.string(), z.json()),
+      details: z.record(z.string(), z.unknown()),
     }),
     "A device's agent reported something that happened there",
   ),
