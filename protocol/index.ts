@@ -111,7 +111,7 @@ export * from "./records/alerts.ts";
 export * from "./records/app.ts";
 export { MAX_SECRETS } from "./records/app-input.ts";
 export * from "./records/app-log.ts";
-export { AppConfig, AppSlug, AppSpec, AppStage, DesiredApp, ReportedApp, VariableName } from "./records/app-spec.ts";
+export { AppConfig, AppSlug, AppSpec, AppStage, ConfigValue, DesiredApp, ReportedApp, VariableName } from "./records/app-spec.ts";
 export * from "./records/app-template.ts";
 export * from "./records/command.ts";
 export * from "./records/command-ack.ts";

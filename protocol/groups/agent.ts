@@ -10,8 +10,22 @@ import { DesiredApp, ReportedApp } from "../records/app-spec.ts";
 const Timestamp = z.iso.datetime();
 const common = { auth: ["agent"], permission: "self", limit: "agent" } as const;
 
+const DesiredState = z.object({
+  version: z.int().describe("Rises with every change. 0 before the first."),
+  hash: z.string().describe("Of `apps`: equal for equal content."),
+  apps: z.array(DesiredApp),
+});
+const ReportResult = z.object({
+  desiredVersion: z.int().describe("The present version. If it is higher than the reported one, get the desired state."),
+  ignored: z.array(z.string()).describe("The ids of apps that the device should not have."),
+});
+const LatestRelease = z.object({ release: SignedRelease.nullable() });
+const LogReceipt = z.object({ watched: z.boolean().describe("`false`: nobody watches (any more). Stop to send this `followId`.") });
+const AgentEventReceipt = z.object({ accepted: z.int() });
+
 export const agent = group({
   tag: "Agent",
+  records: { DesiredState, ReportResult, LatestRelease, LogReceipt, AgentEventReceipt },
   operations: {
     me: query({
       ...common,
@@ -48,11 +62,7 @@ export const agent = group({
       summary: "Get what the device should run",
       rest: ["GET /agent/desired-state"],
       input: z.strictObject({}),
-      output: z.object({
-        version: z.int().describe("Rises with every change. 0 before the first."),
-        hash: z.string().describe("Of `apps`: equal for equal content."),
-        apps: z.array(DesiredApp),
-      }),
+      output: DesiredState,
     }),
     reportState: mutation({
       ...common,
@@ -64,24 +74,30 @@ export const agent = group({
         version: z.int().min(0).max(2_147_483_647).describe("Of the desired state that the agent has applied."),
         apps: z.array(ReportedApp).max(500),
       }),
-      output: z.object({
-        desiredVersion: z.int().describe("The present version. If it is higher than the reported one, get the desired state."),
-        ignored: z.array(z.string()).describe("The ids of apps that the device should not have."),
-      }),
+      output: ReportResult,
     }),
     latestUpdate: query({
       ...common,
       summary: "Get the newest version of the agent",
       rest: ["GET /agent/updates/latest"],
-      input: z.strictObject({ platform: PlatformName, arch: PlatformName, channel: ReleaseChannel }),
-      output: z.object({ release: SignedRelease.nullable() }),
+      input: z.strictObject({
+        platform: PlatformName.describe("The agent's, as `process.platform` of Node."),
+        arch: PlatformName.describe("The agent's, as `process.arch` of Node."),
+        channel: ReleaseChannel.describe("Releases of this channel only."),
+      }),
+      output: LatestRelease,
     }),
     updatePackage: query({
       ...common,
       summary: "Get a package of the agent",
       rest: ["GET /agent/updates/packages/{file}"],
       plain: { type: "application/octet-stream" },
-      input: z.strictObject({ file: z.string().regex(/^\w[\w.-]{0,120}\.package\.json$/) }),
+      input: z.strictObject({
+        file: z
+          .string()
+          .regex(/^\w[\w.-]{0,120}\.package\.json$/)
+          .describe("The last part of the release's `url`."),
+      }),
       output: z.string(),
       errors: ["AGENT_PACKAGE_NOT_FOUND"],
     }),
@@ -119,7 +135,7 @@ export const agent = group({
           .max(MAX_CHUNK_BYTES)
           .describe("NDJSON: first a line with `followId`, `n` and perhaps `skipped`, `done` and `truncated`, then a line `{at, stream, text}` for each line."),
       }),
-      output: z.object({ watched: z.boolean().describe("`false`: nobody watches (any more). Stop to send this `followId`.") }),
+      output: LogReceipt,
     }),
     reportEvents: mutation({
       ...common,
@@ -127,7 +143,7 @@ export const agent = group({
       rest: ["POST /agent/events"],
       limit: "events",
       input: z.strictObject({ events: z.array(AgentEvent).min(1).max(MAX_AGENT_EVENTS) }),
-      output: z.object({ accepted: z.int() }),
+      output: AgentEventReceipt,
     }),
   },
 });

@@ -2,14 +2,14 @@
 import { z } from "zod";
 import { Version } from "../kit/bounds.ts";
 import { command } from "../kit/command-type.ts";
-import { AppId, ref } from "../kit/ids.ts";
+import { ref } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { cursorQuery, listQuery, paged } from "../kit/page.ts";
 import { awaitedFields, MAX_WAIT_SECONDS } from "../kit/wait.ts";
-import { App, AppSnapshot, AppStatus, Timeline } from "../records/app.ts";
+import { App, AppSecretKeys, AppSecrets, AppSnapshot, AppStatus, Timeline } from "../records/app.ts";
 import { appEvents } from "../records/app-events.ts";
 import { ConfigInput, MAX_SECRETS, SecretsInput, SecretValue } from "../records/app-input.ts";
-import { LogBatch, LogLine } from "../records/app-log.ts";
+import { LogBatch, LogLine, LogTail } from "../records/app-log.ts";
 import { appLogCommands, appLogOperations } from "../records/app-log-operations.ts";
 import { DesiredApp, ReportedApp, VariableName } from "../records/app-spec.ts";
 import { AppCategory, AppTemplate } from "../records/app-template.ts";
@@ -35,7 +35,7 @@ const ordered = {
 
 export const apps = group({
   tag: "Apps",
-  records: { App, AppSnapshot, AppTemplate, ConfigSchema, ConfigProperty, LogLine, LogBatch },
+  records: { App, AppSnapshot, AppTemplate, ConfigSchema, ConfigProperty, LogLine, LogBatch, AppSecrets, AppSecretKeys, Timeline, LogTail },
   operations: {
     ...appLogOperations,
     templates: query({
@@ -184,7 +184,7 @@ export const apps = group({
       rest: ["GET /apps/{appId}/secrets"],
       limit: "agent",
       input: one,
-      output: z.record(z.string(), z.string()),
+      output: AppSecrets,
       errors: ["APP_NOT_FOUND"],
     }),
     setSecrets: mutation({
@@ -198,7 +198,7 @@ export const apps = group({
           .refine((secrets) => Object.keys(secrets).length <= 2 * MAX_SECRETS, `must have at most ${2 * MAX_SECRETS} keys`)
           .describe("`null` removes a secret. Others stay as they are."),
       }),
-      output: z.object({ appId: AppId, keys: z.array(z.string()), secretsVersion: z.int() }),
+      output: AppSecretKeys,
       errors: [...CHANGE, "APP_CONFIG_INVALID"],
     }),
     listSnapshots: query({

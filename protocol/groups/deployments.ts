@@ -36,9 +36,21 @@ const deploy = { ...people, permission: "deployment:deploy" } as const;
 const CHANGE = ["DEPLOYMENT_NOT_FOUND", "INVALID_STATE_TRANSITION", "DEVICE_NOT_FOUND", "COMMAND_QUEUE_FULL"] as const;
 const CONTENT = ["APP_CONFIG_INVALID", "APP_TEMPLATE_NOT_FOUND", "PLAN_UPGRADE_REQUIRED"] as const;
 
+const DeploymentDashboard = z.object({
+  deploymentId: DeploymentId,
+  tenantId: TenantId,
+  dashboardUid: z.string(),
+  dashboardTitle: z.string(),
+  dashboardTags: z.array(z.string()),
+  timeRange: z.object({ from: z.string(), to: z.string() }),
+  panelCount: z.int(),
+  templateVariables: z.int(),
+});
+const DashboardExport = z.object({ dashboard: z.record(z.string(), z.unknown()), exportedAt: Timestamp, deploymentId: DeploymentId });
+
 export const deployments = group({
   tag: "Deployments",
-  records: { Deployment, DeploymentRevision, AppSummary, DeploymentPlan },
+  records: { Deployment, DeploymentRevision, AppSummary, DeploymentPlan, DeploymentDashboard, DashboardExport },
   operations: {
     ...deploymentLogOperations,
     list: query({ ...read, summary: "List deployments", rest: ["GET /deployments"], list: "page", input: list, output: paged(Deployment) }),
@@ -208,16 +220,7 @@ export const deployments = group({
       summary: "Describe a deployment's dashboard",
       rest: ["GET /deployments/{deploymentId}/dashboard"],
       input: one,
-      output: z.object({
-        deploymentId: DeploymentId,
-        tenantId: TenantId,
-        dashboardUid: z.string(),
-        dashboardTitle: z.string(),
-        dashboardTags: z.array(z.string()),
-        timeRange: z.object({ from: z.string(), to: z.string() }),
-        panelCount: z.int(),
-        templateVariables: z.int(),
-      }),
+      output: DeploymentDashboard,
       errors: ["DEPLOYMENT_NOT_FOUND"],
     }),
     exportDashboard: query({
@@ -225,7 +228,7 @@ export const deployments = group({
       summary: "Export a deployment's dashboard for Grafana",
       rest: ["GET /deployments/{deploymentId}/dashboard/export"],
       input: one,
-      output: z.object({ dashboard: z.record(z.string(), z.unknown()), exportedAt: Timestamp, deploymentId: DeploymentId }),
+      output: DashboardExport,
       errors: ["DEPLOYMENT_NOT_FOUND"],
     }),
   },

@@ -1,5 +1,6 @@
 // Logs of apps: what people read and follow, and what agents are ordered to send. The gateway passes lines on and stores none.
 import { z } from "zod";
+import { Moment } from "../kit/bounds.ts";
 import { command } from "../kit/command-type.ts";
 import { AppId, ref } from "../kit/ids.ts";
 import { query, subscription } from "../kit/operation.ts";
@@ -8,7 +9,7 @@ import { LogBatch, LogTail, MAX_TAIL } from "./app-log.ts";
 const read = { auth: ["user", "apiKey"], permission: "app:logs" } as const;
 const tailed = {
   tail: z.int().min(1).max(MAX_TAIL).default(200).describe("The number of lines, the newest ones."),
-  since: z.iso.datetime({ offset: true }).optional().describe("Only lines that are not older."),
+  since: Moment.optional().describe("Only lines that are not older."),
 };
 const followed = { lastEventId: z.string().max(128).nullish().describe("Has no effect: a stream begins with the lines that come.") };
 const tail = { ...read, limit: "app.logs" } as const;

@@ -63,8 +63,10 @@ export const AppSpec = z.discriminatedUnion("kind", [
 ]);
 export type AppSpec = z.output<typeof AppSpec>;
 
+export const ConfigValue = z.union([z.string(), z.number(), z.boolean()]);
+export type ConfigValue = z.output<typeof ConfigValue>;
 /** Flat, as the schema of every template is. */
-export const AppConfig = z.record(z.string().max(128), z.union([z.string(), z.number(), z.boolean()]));
+export const AppConfig = z.record(z.string().max(128), ConfigValue);
 export type AppConfig = z.output<typeof AppConfig>;
 
 /** One app of a device as it should be. Secrets travel apart: the agent fetches their values by a signed call. */
@@ -102,9 +104,9 @@ export const ReportedApp = z.object({
       lines: z.array(z.string().max(1_000)).max(20).describe("The last lines of its log, at most 4 KiB, with secrets masked."),
     })
     .nullable(),
-  restarts: z.int().min(0),
+  restarts: z.int().min(0).max(2_147_483_647),
   cpuPercent: z.number().min(0).nullable(),
-  memoryBytes: z.int().min(0).nullable(),
+  memoryBytes: z.number().min(0).max(Number.MAX_SAFE_INTEGER).nullable(),
   ports: z.record(AppSlug, Port),
 });
 export type ReportedApp = z.output<typeof ReportedApp>;

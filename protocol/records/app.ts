@@ -75,6 +75,10 @@ export const AppSnapshot = z.object({
 });
 export type AppSnapshot = z.output<typeof AppSnapshot>;
 
+/** The values by their names. */
+export const AppSecrets = z.record(z.string(), z.string());
+export const AppSecretKeys = z.object({ appId: AppId, keys: z.array(z.string()), secretsVersion: z.int() });
+
 /** A step of an app or a deployment. */
 export const TimelineStep = z.object({
   at: Timestamp,

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { AppId, CommandId, DeploymentId, DeviceId, TenantId } from "../kit/ids.ts";
 import { AppFailure, AppStatus } from "./app.ts";
-import { AppConfig } from "./app-spec.ts";
+import { AppConfig, ConfigValue } from "./app-spec.ts";
 
 const Timestamp = z.iso.datetime();
 
@@ -73,7 +73,7 @@ export const DeploymentPlan = z.object({
   deploymentId: DeploymentId,
   action: z.enum(["none", "deploy", "update", "start"]).describe("What a deployment of this would do."),
   changes: z
-    .array(z.object({ path: z.string(), from: z.unknown(), to: z.unknown() }))
+    .array(z.object({ path: z.string(), from: ConfigValue.nullable(), to: ConfigValue.nullable() }))
     .describe("Each value that would change, by its path; `null` stands for a value that is missing."),
   drift: z.boolean().describe("What the agent reported last differs from what should be."),
   revision: z.int().describe("The revision that it would get."),
