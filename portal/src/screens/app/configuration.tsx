@@ -7,11 +7,11 @@ import { useMay } from "../../api/session.ts";
 import { configOf, refusedOf } from "../../parts/app-config.ts";
 import { canApp } from "../../parts/app-verbs.ts";
 import { ConfigFields } from "../../parts/config-fields.tsx";
+import { readDeployablesAgain } from "../../parts/deployables.tsx";
 import { Form } from "../../ui/dialog.tsx";
 import { ChangedElsewhere, useEdition } from "../../ui/edition.tsx";
 import { Loaded, Panel } from "../../ui/parts.tsx";
 import { Value } from "../../ui/value.tsx";
-import { readAppsAgain } from "./actions.tsx";
 import { text } from "./text.ts";
 
 const Change = ({ app, schema }: { readonly app: App; readonly schema: AppTemplate["configSchema"] }) => {
@@ -23,7 +23,7 @@ const Change = ({ app, schema }: { readonly app: App; readonly schema: AppTempla
     api.apps.change.mutationOptions({
       onSuccess: (next) => {
         show({ version: next.revision, config: next.config });
-        return readAppsAgain();
+        return readDeployablesAgain();
       },
     }),
   );

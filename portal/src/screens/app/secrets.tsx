@@ -3,16 +3,16 @@ import type { App, AppTemplate } from "@mooring/client";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { api } from "../../api/client.ts";
 import { secretField, secretsOf } from "../../parts/app-config.ts";
+import { readDeployablesAgain } from "../../parts/deployables.tsx";
 import { Check } from "../../ui/checks.tsx";
 import { Form, TextField } from "../../ui/dialog.tsx";
 import { Empty, Loaded, Panel } from "../../ui/parts.tsx";
-import { readAppsAgain } from "./actions.tsx";
 import { text } from "./text.ts";
 
 const removalField = (name: string): string => `remove.${name}`;
 
 const SetSecrets = ({ app: { appId, secretKeys }, secrets }: { readonly app: App; readonly secrets: AppTemplate["secrets"] }) => {
-  const set = useMutation({ ...api.apps.setSecrets.mutationOptions({ onSuccess: readAppsAgain }), gcTime: 0 });
+  const set = useMutation({ ...api.apps.setSecrets.mutationOptions({ onSuccess: readDeployablesAgain }), gcTime: 0 });
   const send = (fields: FormData): void => {
     const removed = secrets.filter(({ name }) => fields.get(removalField(name)) !== null).map(({ name }) => [name, null] as const);
     set.mutate({ appId, secrets: { ...secretsOf(secrets, fields), ...Object.fromEntries(removed) } });

@@ -7,6 +7,7 @@ import { api } from "../../api/client.ts";
 import { useMay } from "../../api/session.ts";
 import { canApp } from "../../parts/app-verbs.ts";
 import { changesBetween } from "../../parts/config-changes.ts";
+import { readDeployablesAgain } from "../../parts/deployables.tsx";
 import { actorText } from "../../parts/text.ts";
 import { Form, TextField } from "../../ui/dialog.tsx";
 import { Diff } from "../../ui/diff.tsx";
@@ -15,7 +16,6 @@ import { Empty, Facts, Loaded, Panel } from "../../ui/parts.tsx";
 import { Split } from "../../ui/split.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { Ago } from "../../ui/time.tsx";
-import { readAppsAgain } from "./actions.tsx";
 import { text } from "./text.ts";
 
 const route = getRouteApi("/apps/$appId");
@@ -31,7 +31,7 @@ const COLUMNS: readonly Column<AppSnapshot>[] = [
 ];
 
 const Take = ({ appId }: { readonly appId: string }) => {
-  const take = useMutation(api.apps.createSnapshot.mutationOptions({ onSuccess: readAppsAgain }));
+  const take = useMutation(api.apps.createSnapshot.mutationOptions({ onSuccess: readDeployablesAgain }));
   const send = (fields: FormData): void => {
     const note = String(fields.get("note")).trim();
     take.mutate({ appId, metadata: note === "" ? {} : { note } });
@@ -53,12 +53,12 @@ interface OneProps {
 const One = ({ app, of: snapshot, onClose }: OneProps) => {
   const { appId, snapshotId, revision, templateVersion, config } = snapshot;
   const may = useMay();
-  const rollBack = useMutation(api.apps.rollback.mutationOptions({ onSuccess: readAppsAgain }));
+  const rollBack = useMutation(api.apps.rollback.mutationOptions({ onSuccess: readDeployablesAgain }));
   const remove = useMutation(
     api.apps.removeSnapshot.mutationOptions({
       onSuccess: () => {
         onClose();
-        return readAppsAgain();
+        return readDeployablesAgain();
       },
     }),
   );

@@ -3,17 +3,13 @@ import type { Deployment } from "@mooring/client";
 import { useMutation } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
-import { api, queryClient } from "../../api/client.ts";
+import { api } from "../../api/client.ts";
 import { useMay } from "../../api/session.ts";
 import { canDeployment } from "../../parts/app-verbs.ts";
+import { readDeployablesAgain, VerbButtons } from "../../parts/deployables.tsx";
 import { RemoveApp } from "../../parts/remove-app.tsx";
 import { Confirm } from "../../ui/dialog.tsx";
-import { Failure } from "../../ui/failure.tsx";
 import { text } from "./text.ts";
-
-export const readDeploymentsAgain = async (): Promise<void> => {
-  await Promise.all([queryClient.invalidateQueries(api.deployments.pathFilter()), queryClient.invalidateQueries(api.apps.pathFilter())]);
-};
 
 interface DialogProps {
   readonly of: Deployment;
@@ -26,7 +22,7 @@ const Remove = ({ of: { deploymentId, name, appId }, onClose }: DialogProps) => 
     api.deployments.remove.mutationOptions({
       onSuccess: async () => {
         await navigate({ to: "/deployments" });
-        await readDeploymentsAgain();
+        await readDeployablesAgain();
       },
     }),
   );
@@ -61,7 +57,7 @@ const Cancel = ({ of: { deploymentId }, onClose }: DialogProps) => {
     api.deployments.cancel.mutationOptions({
       onSuccess: () => {
         onClose();
-        return readDeploymentsAgain();
+        return readDeployablesAgain();
       },
     }),
   );
@@ -84,41 +80,25 @@ const DIALOGS = { cancel: Cancel, remove: Remove } as const;
 
 /** Those that need no question. */
 const Verbs = ({ of: { deploymentId, status, appId, currentRevision } }: { readonly of: Deployment }) => {
-  const options = { onSuccess: readDeploymentsAgain };
+  const options = { onSuccess: readDeployablesAgain };
   const start = useMutation(api.deployments.start.mutationOptions(options));
   const stop = useMutation(api.deployments.stop.mutationOptions(options));
   const redeploy = useMutation(api.deployments.redeploy.mutationOptions(options));
   const rollBack = useMutation(api.deployments.rollback.mutationOptions(options));
-  const verbs = [
+  if (appId === null) return null;
+  // Any other way back is chosen among the revisions.
+  const canUndo = status === "failed" && currentRevision !== null;
+  const changes = [
     ["start", start],
     ["stop", stop],
     ["redeploy", redeploy],
     ["rollBack", rollBack],
   ] as const;
-  const failed = verbs.find(([, { error }]) => error !== null)?.[1];
-  if (appId === null) return null;
-  // Any other way back is chosen among the revisions.
-  const canUndo = status === "failed" && currentRevision !== null;
-  return (
-    <>
-      {verbs
-        .filter(([verb]) => canDeployment(status, verb) && (verb !== "rollBack" || canUndo))
-        .map(([verb, action]) => (
-          <button
-            key={verb}
-            type="button"
-            disabled={verbs.some(([, { isPending }]) => isPending)}
-            onClick={() => {
-              for (const [, each] of verbs) each.reset();
-              action.mutate({ deploymentId });
-            }}
-          >
-            {text[verb]}
-          </button>
-        ))}
-      {failed === undefined ? null : <Failure key={failed.submittedAt} error={failed.error} />}
-    </>
-  );
+  const verbs = changes.map(([verb, change]) => ({
+    ...{ word: text[verb], change, isOffered: canDeployment(status, verb) && (verb !== "rollBack" || canUndo) },
+    run: () => change.mutate({ deploymentId }),
+  }));
+  return <VerbButtons verbs={verbs} />;
 };
 
 export const DeploymentActions = ({ of }: { readonly of: Deployment }) => {

@@ -6,12 +6,12 @@ import { api, mooring } from "../../api/client.ts";
 import { configOf, refusedOf } from "../../parts/app-config.ts";
 import { canDeployment } from "../../parts/app-verbs.ts";
 import { ConfigFields } from "../../parts/config-fields.tsx";
+import { readDeployablesAgain } from "../../parts/deployables.tsx";
 import { Check } from "../../ui/checks.tsx";
 import { Form } from "../../ui/dialog.tsx";
 import { Diff } from "../../ui/diff.tsx";
 import { ChangedElsewhere, useEdition } from "../../ui/edition.tsx";
 import { Empty, Loaded, Panel } from "../../ui/parts.tsx";
-import { readDeploymentsAgain } from "./actions.tsx";
 import { text } from "./text.ts";
 
 interface Wish {
@@ -49,7 +49,7 @@ const Change = ({ of, template }: { readonly of: Deployment; readonly template: 
       onSuccess: (next) => {
         plan.reset();
         show({ version: next.revision, config: next.configuration ?? {} });
-        return readDeploymentsAgain();
+        return readDeployablesAgain();
       },
     }),
   );

@@ -8,6 +8,7 @@ import { PAGE_SIZE, usePages } from "../../api/lists.ts";
 import { useMay } from "../../api/session.ts";
 import { canDeployment } from "../../parts/app-verbs.ts";
 import { changesBetween } from "../../parts/config-changes.ts";
+import { readDeployablesAgain } from "../../parts/deployables.tsx";
 import { actorText } from "../../parts/text.ts";
 import { Diff } from "../../ui/diff.tsx";
 import { Failure } from "../../ui/failure.tsx";
@@ -16,7 +17,6 @@ import { Split } from "../../ui/split.tsx";
 import { Status } from "../../ui/status.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { Ago } from "../../ui/time.tsx";
-import { readDeploymentsAgain } from "./actions.tsx";
 import { text } from "./text.ts";
 
 const route = getRouteApi("/deployments/$deploymentId");
@@ -32,7 +32,7 @@ interface OneProps {
 const One = ({ deployment: { deploymentId, status, currentRevision, appId }, of, before, onClose }: OneProps) => {
   const { revision } = of;
   const may = useMay();
-  const rollBack = useMutation(api.deployments.rollback.mutationOptions({ onSuccess: readDeploymentsAgain }));
+  const rollBack = useMutation(api.deployments.rollback.mutationOptions({ onSuccess: readDeployablesAgain }));
   const changes = changesBetween(before === undefined ? { version: "", config: {} } : contentOf(before), contentOf(of));
   return (
     <Panel
