@@ -98,6 +98,7 @@ export * from "./kit/event.ts";
 export * from "./kit/flags.ts";
 export * from "./kit/ids.ts";
 export * from "./kit/limits.ts";
+export { masking, newestLines } from "./kit/log-text.ts";
 export * from "./kit/operation.ts";
 export * from "./kit/page.ts";
 export * from "./kit/permissions.ts";

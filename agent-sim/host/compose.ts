@@ -4,6 +4,7 @@ import { execFile, spawn } from "node:child_process";
 import { join, relative } from "node:path";
 import { createInterface } from "node:readline";
 import { z } from "zod";
+import { masking } from "../../protocol/kit/log-text.ts";
 import type { DesiredApp } from "../../protocol/records/app-spec.ts";
 import { environmentOf, type Host, HostFailure, refuse, type Secrets } from "./host.ts";
 import type { AppFolder } from "./processes/app-folder.ts";
@@ -85,13 +86,6 @@ const textOf = (variables: Readonly<Record<string, string>>): string =>
     .map(([name, value]) => `${name}='${value.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'\n`)
     .join("");
 
-const masked = (line: string, secrets: Secrets): string =>
-  Object.values(secrets)
-    .flatMap((secret) => [secret, ...secret.split(/\r?\n/)])
-    .filter((secret) => secret.length >= 4)
-    .sort((one, other) => other.length - one.length)
-    .reduce((text, secret) => text.replaceAll(secret, "***"), line);
-
 interface Run {
   readonly stage: HostFailure["stage"];
   readonly seconds: number;
@@ -116,7 +110,7 @@ const createComposeProcess = (docker: string, context: AppContext, folder: AppFo
       execFile(docker, argumentsOf(...rest), { ...limits, env: environment(secrets) }, (error, out, errors) => {
         if (error === null) return resolve(out);
         const reason = error.code === "ENOENT" ? "NO_DOCKER" : /no space left on device/i.test(errors) ? "DISK_FULL" : "COMPOSE_FAILED";
-        const message = masked(`docker compose ${rest[0]}: ${errors.trim() || error.message}`, secrets);
+        const message = masking(Object.values(secrets))(`docker compose ${rest[0]}: ${errors.trim() || error.message}`);
         reject(new HostFailure({ stage, reason, message, lines: message.split("\n") }));
       });
     });
@@ -128,12 +122,12 @@ const createComposeProcess = (docker: string, context: AppContext, folder: AppFo
   };
   const logs = async (count: number): Promise<readonly string[]> => {
     if (!hasFile() || count < 1) return [];
-    const secrets = await secretsOfCurrent();
+    const mask = masking(Object.values(await secretsOfCurrent()));
     const out = await run(["logs", "--no-color", "--timestamps", "--tail", String(count)], { stage: "running", seconds: GRACE_SECONDS });
     return out
       .split("\n")
       .filter((line) => line !== "")
-      .map((line) => masked(line, secrets))
+      .map(mask)
       .slice(-count);
   };
   const up = async (app: DesiredApp, secrets: Secrets): Promise<void> => {
@@ -180,12 +174,12 @@ const createComposeProcess = (docker: string, context: AppContext, folder: AppFo
     lastLines: () => logs(REPORT_LINES).catch(() => []),
     tail: logs,
     follow: async function* (signal) {
-      const secrets = await secretsOfCurrent();
+      const mask = masking(Object.values(await secretsOfCurrent()));
       const rest = argumentsOf("logs", "--no-color", "--timestamps", "--tail", "0", "--follow");
       const child = spawn(docker, rest, { cwd: folder.path, env: environment({}), stdio: ["ignore", "pipe", "ignore"], signal });
       child.on("error", () => child.stdout.destroy());
       try {
-        for await (const line of createInterface({ input: child.stdout })) yield masked(line, secrets);
+        for await (const line of createInterface({ input: child.stdout })) yield mask(line);
       } finally {
         child.kill();
       }

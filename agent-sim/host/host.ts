@@ -1,6 +1,7 @@
 // A host runs the apps of one device. What every implementation shares: its interface, its failures, and what a desired app must fulfil.
 import { z } from "zod";
 import { AppId } from "../../protocol/kit/ids.ts";
+import { newestLines } from "../../protocol/kit/log-text.ts";
 import { DesiredApp, type ReportedApp } from "../../protocol/records/app-spec.ts";
 
 export type ReportedFailure = NonNullable<ReportedApp["failure"]>;
@@ -31,22 +32,7 @@ export interface HostOptions {
   readonly onChange?: (app: ReportedApp) => void;
 }
 
-const MAX_LINES = 20;
 const MAX_LINE = 1_000;
-const MAX_LINES_BYTES = 4_096;
-
-/** The newest lines that fit a report. */
-export const boundedLines = (lines: readonly string[]): string[] => {
-  const kept: string[] = [];
-  let bytes = 0;
-  for (const line of lines.slice(-MAX_LINES).reverse()) {
-    const short = line.slice(0, MAX_LINE);
-    bytes += Buffer.byteLength(short) + 1;
-    if (bytes > MAX_LINES_BYTES) break;
-    kept.unshift(short);
-  }
-  return kept;
-};
 
 /** An app is not as desired, in the words of the report on it. */
 export class HostFailure extends Error {
@@ -72,7 +58,7 @@ export const toAppFailure = ({ stage, reason, message, lines }: HostFailure, rev
   reason,
   message: message.slice(0, 1_000),
   revision,
-  lines: boundedLines(lines),
+  lines: newestLines(lines.map((line) => line.slice(0, MAX_LINE))),
 });
 
 const FULL: ReadonlySet<unknown> = new Set(["ENOSPC", "EDQUOT"]);

@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import { realpathSync } from "node:fs";
 import { join, sep } from "node:path";
+import { hiddenTexts } from "../../../protocol/kit/log-text.ts";
 import type { DesiredApp } from "../../../protocol/records/app-spec.ts";
 import { packageRoot, type Time, until } from "../../agent/index.ts";
 import { environmentOf, HostFailure, refuse, type Secrets } from "../host.ts";
@@ -59,7 +60,7 @@ export const launch = async (folder: AppFolder, { app, secrets, program, logByte
     shim.stdin.destroy();
     throw error_;
   }
-  const ordered = { program, environment, secrets: Object.values(secrets), logBytes, headline: headlineOf(revision) };
+  const ordered = { program, environment, hidden: hiddenTexts(Object.values(secrets)), logBytes, headline: headlineOf(revision) };
   await new Promise<void>((resolve) => shim.stdin.end(JSON.stringify(ordered), () => resolve()));
   return name;
 };

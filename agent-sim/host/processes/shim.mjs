@@ -14,15 +14,11 @@ const orderFrom = () => {
     process.exit(1);
   }
 };
-const { program, environment, secrets, logBytes, headline } = orderFrom();
+const { program, environment, hidden, logBytes, headline } = orderFrom();
 // The agent signals the whole group; this process ends when the program has.
 for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(signal, () => undefined);
 
-// A secret of several lines is masked line by line, the longest text first, in case one contains another.
-const hidden = secrets
-  .flatMap((secret) => [secret, ...secret.split(/\r?\n/)])
-  .filter((text) => text.length >= 4)
-  .sort((a, b) => b.length - a.length);
+// The order names what to hide, the longest first: this file runs without the agent's own.
 const masked = (line) => hidden.reduce((text, secret) => text.replaceAll(secret, "***"), line);
 const longestSecret = hidden[0]?.length ?? 0;
 

@@ -1,41 +1,16 @@
 // Why an app failed, as records and events tell it: by the agent's word, or by how the command ended. Secrets of the app never appear.
-import type { AppFailure, CommandId, ReportedApp } from "../../../protocol/index.ts";
+import { type AppFailure, type CommandId, masking, newestLines, type ReportedApp } from "../../../protocol/index.ts";
 import type { Outcome } from "../../core/command-outcomes.ts";
 
-const MAX_LINES = 20;
-const MAX_BYTES = 4_096;
-/** A shorter value would mask half of the text and is no secret. */
-const MIN_SECRET = 4;
-
-/** Of a secret of several lines each line, too. Longest first, so that a secret that is part of another does not uncover it. */
-const masked = (text: string, secrets: readonly string[]): string =>
-  secrets
-    .flatMap((secret) => [secret, ...secret.split(/\r?\n/)])
-    .filter((secret) => secret.length >= MIN_SECRET)
-    .sort((a, b) => b.length - a.length)
-    .reduce((left, secret) => left.replaceAll(secret, "***"), text);
-
-/** The newest lines that fit. */
-const bounded = (lines: readonly string[]): string[] => {
-  let left = MAX_BYTES;
-  const kept: string[] = [];
-  for (const line of lines.slice(-MAX_LINES).reverse()) {
-    left -= Buffer.byteLength(line) + 1;
-    if (left < 0) break;
-    kept.unshift(line);
-  }
-  return kept;
-};
-
 /** By the agent's word. */
-export const failureSaid = (said: NonNullable<ReportedApp["failure"]>, commandId: CommandId | null, secrets: readonly string[]): AppFailure => ({
-  stage: said.stage,
-  reason: said.reason,
-  message: masked(said.message, secrets),
-  revision: said.revision,
-  commandId,
-  lines: bounded(said.lines.map((line) => masked(line, secrets))),
-});
+export const failureSaid = (
+  { stage, reason, message, revision, lines }: NonNullable<ReportedApp["failure"]>,
+  commandId: CommandId | null,
+  secrets: readonly string[],
+): AppFailure => {
+  const mask = masking(secrets);
+  return { stage, reason, message: mask(message), revision, commandId, lines: newestLines(lines.map(mask)) };
+};
 
 const REASONS = new Map<string, readonly [string, string]>(
   Object.entries({
