@@ -60,7 +60,7 @@ const check = async (baseUrl: string, credentials: Omit<ClientCredentials, "base
     await tool(
       `Redocly's recommended rules on ${file}`,
       TOOLS.redocly,
-      ["lint", "--format", "json", "--config", join(HERE, "redocly.yaml"), file],
+      ["lint", "--format", "json", file],
       withoutWarnings,
     );
   await tool("Spectral's rules", TOOLS.spectral, ["lint", "--ruleset", join(HERE, "spectral.yaml"), "--fail-severity", "hint", ...files]);
@@ -78,7 +78,7 @@ const check = async (baseUrl: string, credentials: Omit<ClientCredentials, "base
 await rm(WORK, { recursive: true, force: true });
 await mkdir(WORK, { recursive: true });
 await cp(join(HERE, "flows"), join(WORK, "flows"), { recursive: true });
-await cp(join(HERE, "credentials.ts"), join(WORK, "credentials.ts"));
+for (const name of ["credentials.ts", "redocly.yaml", ".redocly.lint-ignore.yaml"]) await cp(join(HERE, name), join(WORK, name));
 await writeFile(join(WORK, "package.json"), JSON.stringify({ type: "module", private: true }));
 await writeFile(join(WORK, "tsconfig.json"), JSON.stringify(TSCONFIG));
 const sandbox = await createSandbox();
