@@ -56,13 +56,7 @@ const check = async (baseUrl: string, credentials: Omit<ClientCredentials, "base
     await writeFile(join(WORK, file), JSON.stringify(await answer.json(), null, 2));
   }
   const files = Object.keys(PREFIXES);
-  for (const file of files)
-    await tool(
-      `Redocly's recommended rules on ${file}`,
-      TOOLS.redocly,
-      ["lint", "--format", "json", file],
-      withoutWarnings,
-    );
+  for (const file of files) await tool(`Redocly's recommended rules on ${file}`, TOOLS.redocly, ["lint", "--format", "json", file], withoutWarnings);
   await tool("Spectral's rules", TOOLS.spectral, ["lint", "--ruleset", join(HERE, "spectral.yaml"), "--fail-severity", "hint", ...files]);
   await tool("openapi-typescript", TOOLS.openapiTypescript, ["v1.json", "--output", "flows/generated/paths.ts"]);
   await tool("@hey-api/openapi-ts", TOOLS.heyApi, ["--input", "v1.json", "--output", "flows/generated/hey-api"]);
