@@ -1,9 +1,18 @@
 // The host that runs apps as Compose projects with the `docker compose` of this machine. It has been tested with a recorded double of that
 // program only and has not been run against a real engine. Records, changes and supervision are those of the process host.
 import { execFile, spawn } from "node:child_process";
-import { join, relative } from "node:path";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { z } from "zod";
+import {
+  COMPOSE_REFUSED,
+  type ComposeFault,
+  type ComposeProject,
+  checkWrittenProject,
+  DOCKER_VARIABLES,
+  isDockerVariable,
+  resolvedProjectFaults,
+} from "../../protocol/kit/compose-project.ts";
 import { masking } from "../../protocol/kit/log-text.ts";
 import type { DesiredApp } from "../../protocol/records/app-spec.ts";
 import { environmentOf, type Host, HostFailure, refuse, type Secrets } from "./host.ts";
@@ -45,39 +54,20 @@ const containersIn = (text: string): readonly z.output<typeof Container>[] =>
     .filter((line) => line.trim() !== "")
     .flatMap((line) => understand(Line, line, "ps"));
 
-/** What matters of `docker compose config --format json`: paths are absolute there, and every volume is in its long form. */
-const Resolved = z.object({
-  services: z.record(
-    z.string(),
-    z.object({
-      privileged: z.boolean().default(false),
-      network_mode: z.string().default(""),
-      pid: z.string().default(""),
-      volumes: z.array(z.object({ type: z.string(), source: z.string().default("") })).default([]),
-      env_file: z.array(z.object({ path: z.string() })).default([]),
-      devices: z.array(z.unknown()).default([]),
-      cap_add: z.array(z.string()).default([]),
-    }),
-  ),
-  volumes: z.record(z.string(), z.object({ driver_opts: z.object({ device: z.string().optional() }).default({}) })).default({}),
-  secrets: z.record(z.string(), z.object({ file: z.string().optional() })).default({}),
-  configs: z.record(z.string(), z.object({ file: z.string().optional() })).default({}),
-});
+const refuseFaults = ([fault, ...others]: readonly ComposeFault[]): void => {
+  if (fault === undefined) return;
+  const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
+  refuse(fault.code, [fault.path, `${fault.message}${more}`].filter((part) => part !== "").join(": "));
+};
 
-/** A project gets nothing of the machine but its own folder and the ports that it publishes. */
-const checkProject = (text: string, folder: string): void => {
-  const { services, volumes, secrets, configs } = understand(Resolved, text, "config");
-  for (const [name, { privileged, network_mode: network, pid, devices, cap_add: capabilities }] of Object.entries(services))
-    if (privileged || network === "host" || pid === "host" || devices.length > 0 || capabilities.length > 0)
-      refuse("PRIVILEGE_REFUSED", `the service ${name} asks for the machine itself`);
-  const paths = [
-    ...Object.values(services).flatMap((service) => service.volumes.filter(({ type }) => type === "bind").map(({ source }) => source)),
-    ...Object.values(services).flatMap((service) => service.env_file.map(({ path }) => path)),
-    ...Object.values(volumes).flatMap(({ driver_opts: { device } }) => device ?? []),
-    ...[...Object.values(secrets), ...Object.values(configs)].flatMap(({ file }) => file ?? []),
-  ];
-  const outside = paths.find((path) => relative(folder, path).startsWith(".."));
-  if (outside !== undefined) refuse("PATH_REFUSED", `the project asks for ${outside}, which is not in the app's folder`);
+/** The project of the app as it is written, if a project may contain what it does. */
+const allowedProject = ({ spec }: DesiredApp): ComposeProject => {
+  if (spec.kind !== "compose") return refuse("KIND_REFUSED", "this device runs containers only");
+  const reserved = Object.keys(spec.environment).find(isDockerVariable);
+  if (reserved !== undefined) refuse("VARIABLE_RESERVED", `${reserved} is not a variable of an app`);
+  const { project, faults } = checkWrittenProject(spec.compose, Object.keys(spec.environment));
+  refuseFaults(faults);
+  return project ?? refuse(COMPOSE_REFUSED, "the project cannot be read");
 };
 
 const textOf = (variables: Readonly<Record<string, string>>): string =>
@@ -89,6 +79,8 @@ const textOf = (variables: Readonly<Record<string, string>>): string =>
 interface Run {
   readonly stage: HostFailure["stage"];
   readonly seconds: number;
+  /** The variables of the app, for what reads their values. */
+  readonly variables?: Readonly<Record<string, string>>;
   readonly secrets?: Secrets;
 }
 
@@ -100,14 +92,14 @@ const createComposeProcess = (docker: string, context: AppContext, folder: AppFo
     return ["compose", "--project-name", project, ...files, "--project-directory", folder.path, ...rest];
   };
   /** The client finds its engine and its plugins by these; of the agent's other variables it gets none. */
-  const environment = (secrets: Secrets): NodeJS.ProcessEnv => ({
-    ...Object.fromEntries(["PATH", "HOME", "DOCKER_HOST", "DOCKER_CONTEXT"].flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : []))),
-    ...secrets,
+  const environment = (variables: NonNullable<Run["variables"]>): NodeJS.ProcessEnv => ({
+    ...Object.fromEntries(DOCKER_VARIABLES.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : []))),
+    ...variables,
   });
-  const run = (rest: readonly string[], { stage, seconds, secrets = {} }: Run): Promise<string> =>
+  const run = (rest: readonly string[], { stage, seconds, variables = {}, secrets = {} }: Run): Promise<string> =>
     new Promise((resolve, reject) => {
       const limits = { timeout: seconds * 1_000, maxBuffer: MAX_OUTPUT_BYTES, cwd: folder.path };
-      execFile(docker, argumentsOf(...rest), { ...limits, env: environment(secrets) }, (error, out, errors) => {
+      execFile(docker, argumentsOf(...rest), { ...limits, env: environment(variables) }, (error, out, errors) => {
         if (error === null) return resolve(out);
         const reason = error.code === "ENOENT" ? "NO_DOCKER" : /no space left on device/i.test(errors) ? "DISK_FULL" : "COMPOSE_FAILED";
         const message = masking(Object.values(secrets))(`docker compose ${rest[0]}: ${errors.trim() || error.message}`);
@@ -130,21 +122,22 @@ const createComposeProcess = (docker: string, context: AppContext, folder: AppFo
       .map(mask)
       .slice(-count);
   };
-  const up = async (app: DesiredApp, secrets: Secrets): Promise<void> => {
-    if (app.spec.kind !== "compose") return refuse("KIND_REFUSED", "this device runs containers only");
+  const up = async (app: DesiredApp, written: ComposeProject, secrets: Secrets): Promise<void> => {
     const { startSeconds } = app.spec.health;
     const declared = environmentOf(app, secrets);
+    const given = { variables: declared, secrets };
     const isSecret = (name: string): boolean => "secret" in (app.spec.environment[name] ?? {});
-    const hidden = Object.fromEntries(Object.entries(declared).filter(([name]) => isSecret(name)));
-    // A secret is in the file by name only: the environment of `up` goes before it, and the other commands need no value.
+    // A secret is in the file by name only: the environment goes before the file, and commands that start nothing need no value.
     const shown = Object.fromEntries(Object.entries(declared).map(([name, value]) => [name, isSecret(name) ? "hidden" : value]));
     await checkPorts(app, new Set());
-    replaceFile(context.disk, join(folder.path, FILE), app.spec.compose);
+    // What has been checked, not the text: Compose may read a text in another way. JSON is YAML.
+    replaceFile(context.disk, join(folder.path, FILE), JSON.stringify(written, null, 2));
     replaceFile(context.disk, join(folder.path, VARIABLES), textOf(shown));
-    checkProject(await run(["config", "--format", "json"], { stage: "preparing", seconds: GRACE_SECONDS }), folder.path);
-    await run(["pull", "--quiet", "--policy", "missing"], { stage: "fetching", seconds: 15 * 60, secrets: hidden });
+    const resolved = await run(["config", "--format", "json"], { stage: "preparing", seconds: GRACE_SECONDS, ...given });
+    refuseFaults(resolvedProjectFaults(understand(z.unknown(), resolved, "config"), project));
+    await run(["pull", "--quiet", "--policy", "missing"], { stage: "fetching", seconds: 15 * 60, ...given });
     const wait = ["--wait", "--wait-timeout", String(startSeconds)];
-    await run(["up", "--detach", "--remove-orphans", ...wait], { stage: "starting", seconds: startSeconds + GRACE_SECONDS, secrets: hidden });
+    await run(["up", "--detach", "--remove-orphans", ...wait], { stage: "starting", seconds: startSeconds + GRACE_SECONDS, ...given });
   };
   return {
     isAlive: async () => {
@@ -152,12 +145,12 @@ const createComposeProcess = (docker: string, context: AppContext, folder: AppFo
       return all.length > 0 && all.every(({ State }) => State === "running" || State === "restarting");
     },
     prepare: async (app, ownPorts) => {
-      if (app.spec.kind !== "compose") return refuse("KIND_REFUSED", "this device runs containers only");
+      const written = allowedProject(app);
       refusePortsOfOthers(context, app);
       const secrets = await fetchSecrets(context, app);
       environmentOf(app, secrets);
       await checkPorts(app, ownPorts);
-      return () => up(app, secrets);
+      return () => up(app, written, secrets);
     },
     // `up --wait` has waited for what the file calls healthy.
     untilHealthy: async () => undefined,

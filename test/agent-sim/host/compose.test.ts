@@ -2,11 +2,13 @@
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { systemTime as time } from "../../../agent-sim/agent/index.ts";
 import { createComposeHost } from "../../../agent-sim/host/compose.ts";
 import type { Host } from "../../../agent-sim/host/host.ts";
+import { COMPOSE_REFUSED, checkWrittenProject } from "../../../protocol/kit/compose-project.ts";
 import type { DesiredApp } from "../../../protocol/records/app-spec.ts";
+import { ESCAPES, resolved, written } from "../../compose/escapes.ts";
 import { desiredApp, freePort } from "./desired.ts";
 
 interface Call {
@@ -19,12 +21,13 @@ let folder: string;
 let host: Host;
 let app: DesiredApp;
 const SECRET = "correct horse battery staple";
-const COMPOSE = "services:\n  web:\n    image: nginx:1.29\n";
+const SERVICE = "services:\n  web:\n    image: nginx:1.29\n    restart: unless-stopped\n";
+const COMPOSE = `# a comment\n${SERVICE}    environment:\n      MODE: "$\{MODE}"\n`;
 
 /** Runs until `down`; answers as docker compose 2 does. */
 const DOUBLE = `#!${process.execPath}
 const fs = require("node:fs");
-const [state, calls] = [${JSON.stringify("STATE")}, ${JSON.stringify("CALLS")}];
+const [state, calls, resolved] = [${JSON.stringify("STATE")}, ${JSON.stringify("CALLS")}, ${JSON.stringify("RESOLVED")}];
 const given = process.argv.slice(2);
 const verb = given[given.indexOf("--project-directory") + 2];
 const variables = given[given.indexOf("--env-file") + 1];
@@ -35,7 +38,7 @@ if (verb === "up") {
   fs.writeFileSync(state, "running");
 }
 if (verb === "pull" && process.env.FULL) { process.stderr.write("write /x: no space left on device\\n"); process.exit(1); }
-if (verb === "config") process.stdout.write(text(given[given.indexOf("--file") + 1]).match(/^# resolved: (.*)$/m)?.[1] ?? '{"services":{"web":{"image":"nginx:1.29"}}}');
+if (verb === "config") process.stdout.write(text(resolved) ?? '{"services":{"web":{"image":"nginx:1.29","restart":"unless-stopped"}}}');
 if (verb === "down") fs.rmSync(state, { force: true });
 if (verb === "ps" && text(state)) process.stdout.write(JSON.stringify({ Name: "web-1", State: "running", Health: "healthy" }) + "\\n");
 if (verb === "logs") process.stdout.write("web-1  | 2026-01-02T00:00:00Z started\\nweb-1  | 2026-01-02T00:00:01Z the secret is ${SECRET}\\n");
@@ -44,7 +47,7 @@ if (verb === "logs") process.stdout.write("web-1  | 2026-01-02T00:00:00Z started
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "compose-host-"));
   const docker = join(folder, "docker.cjs");
-  writeFileSync(docker, DOUBLE.replace("STATE", join(folder, "state")).replace("CALLS", join(folder, "calls")));
+  writeFileSync(docker, DOUBLE.replace("STATE", join(folder, "state")).replace("CALLS", join(folder, "calls")).replace("RESOLVED", join(folder, "resolved")));
   chmodSync(docker, 0o700);
   host = createComposeHost({ folder, time, docker, secretsOf: async () => ({ SECRET, UNDECLARED: "not for you" }) });
   const { spec, ...rest } = desiredApp(await freePort());
@@ -52,6 +55,7 @@ beforeEach(async () => {
   app = { ...rest, config: { ...rest.config, mode: "it's $HOME" }, spec: { ...common, kind: "compose", compose: COMPOSE } };
 });
 afterEach(async () => {
+  vi.unstubAllEnvs();
   await host.close();
   rmSync(folder, { recursive: true });
 });
@@ -76,7 +80,7 @@ test("brings a project up under the app's id, from its own folder, and waits unt
   const project = ["compose", "--project-name", app.appId.toLowerCase(), ...files];
   expect(call("pull").arguments).toEqual([...project, "pull", "--quiet", "--policy", "missing"]);
   expect(call("up").arguments).toEqual([...project, "up", "--detach", "--remove-orphans", "--wait", "--wait-timeout", "10"]);
-  expect(readFileSync(at("compose.yaml"), "utf8")).toBe(COMPOSE);
+  expect(checkWrittenProject(readFileSync(at("compose.yaml"), "utf8"), ["MODE"]).project).toEqual(checkWrittenProject(COMPOSE, ["MODE"]).project);
 });
 test("gives the declared variables in a file, secrets in the environment only, and nothing else", async () => {
   await host.apply(app);
@@ -90,11 +94,11 @@ test("gives the declared variables in a file, secrets in the environment only, a
 });
 test("an update that does not come up brings the previous file back, and the failure shows no secret", async () => {
   await host.apply(app);
-  await expect(host.apply(next("# bad"))).rejects.toMatchObject({ stage: "starting", reason: "COMPOSE_FAILED" });
+  await expect(host.apply(next(COMPOSE.replace("nginx", "bad")))).rejects.toMatchObject({ stage: "starting", reason: "COMPOSE_FAILED" });
   const [report] = host.report();
   expect(report).toMatchObject({ state: "running", revision: 1, failure: { revision: 2, reason: "COMPOSE_FAILED" } });
   expect(report?.failure?.lines.join("\n")).toContain("exited (1) with the secret ***");
-  expect(readFileSync(at("compose.yaml"), "utf8")).toBe(COMPOSE);
+  expect(readFileSync(at("compose.yaml"), "utf8")).toContain("nginx:1.29");
 });
 test("a full disk of the engine is DISK_FULL, and a missing docker NO_DOCKER", async () => {
   const { spec } = app;
@@ -123,38 +127,50 @@ test("shows the project's log with secrets masked", async () => {
   for await (const line of host.follow(app.appId, new AbortController().signal)) followed.push(line);
   expect(followed.at(-1)).toContain("***");
 });
-test.each([
-  ["a folder of the machine", { volumes: [{ type: "bind", source: "/etc" }] }, "PATH_REFUSED"],
-  ["the engine itself", { volumes: [{ type: "bind", source: "/var/run/docker.sock" }] }, "PATH_REFUSED"],
-  ["a file of the machine", { env_file: [{ path: "/etc/environment" }] }, "PATH_REFUSED"],
-  ["all privileges", { privileged: true }, "PRIVILEGE_REFUSED"],
-  ["the machine's network", { network_mode: "host" }, "PRIVILEGE_REFUSED"],
-  ["the machine's processes", { pid: "host" }, "PRIVILEGE_REFUSED"],
-  ["a device", { devices: ["/dev/sda"] }, "PRIVILEGE_REFUSED"],
-  ["more capabilities", { cap_add: ["SYS_ADMIN"] }, "PRIVILEGE_REFUSED"],
-])("refuses a project that asks for %s, and brings the previous one back", async (_what, service, reason) => {
+test.each(ESCAPES)("refuses a project that asks for $way, before docker sees it", async (wayOut) => {
+  const failure = { stage: "refused", reason: COMPOSE_REFUSED, message: expect.stringContaining(`${wayOut.path}: `) };
+  await expect(host.apply(next(written(wayOut)))).rejects.toMatchObject(failure);
+  expect(existsSync(join(folder, "calls"))).toBe(false);
+});
+test("refuses a project that docker resolves into more than is allowed, and brings the previous one back", async () => {
   await host.apply(app);
-  const resolved = JSON.stringify({ services: { web: service } });
-  await expect(host.apply(next(`# resolved: ${resolved}`))).rejects.toMatchObject({ stage: "refused", reason });
-  expect(host.report()).toEqual([expect.objectContaining({ state: "running", revision: 1, failure: expect.objectContaining({ reason }) })]);
-  expect(verbs().filter((verb) => verb === "pull")).toHaveLength(2);
+  const project = app.appId.toLowerCase();
+  for (const [at, wayOut] of ESCAPES.filter(({ resolvedAway }) => !resolvedAway)
+    .slice(0, 3)
+    .entries()) {
+    writeFileSync(join(folder, "resolved"), JSON.stringify(resolved(wayOut, project)));
+    const failure = { stage: "refused", reason: COMPOSE_REFUSED, message: expect.stringContaining(`${wayOut.path}: `) };
+    await expect(host.apply({ ...next(COMPOSE), revision: at + 2 })).rejects.toMatchObject(failure);
+  }
+  expect(verbs().filter((verb) => verb === "pull")).toHaveLength(1);
+  rmSync(join(folder, "resolved"));
+  expect(await host.apply({ ...next(COMPOSE), revision: 9 })).toMatchObject({ state: "running", revision: 9 });
 });
-test.each([
-  ["volume", { volumes: { data: { driver_opts: { type: "none", o: "bind", device: "/etc" } } } }],
-  ["secret", { secrets: { one: { file: "/etc/shadow" } } }],
-  ["config", { configs: { one: { file: "/etc/passwd" } } }],
-])("refuses a project whose %s is a path of the machine", async (_what, more) => {
-  const resolved = JSON.stringify({ services: { web: {} }, ...more });
-  await expect(host.apply(next(`# resolved: ${resolved}`))).rejects.toMatchObject({ stage: "refused", reason: "PATH_REFUSED" });
+test("a project that is refused as it is written leaves the one that runs alone", async () => {
+  await host.apply(app);
+  const before = verbs().length;
+  await expect(host.apply(next(written({ service: { privileged: true } })))).rejects.toMatchObject({ reason: COMPOSE_REFUSED });
+  expect(host.report()).toEqual([expect.objectContaining({ state: "running", revision: 1, failure: expect.objectContaining({ revision: 2 }) })]);
+  expect(verbs().slice(before)).not.toContain("down");
 });
-test("lets a project use its own folder and its volumes", async () => {
+test("refuses a variable of the app that docker would take for its own setting", async () => {
+  for (const name of ["HTTP_PROXY", "HOME", "DOCKER_HOST", "COMPOSE_FILE"]) {
+    const spec = { ...app.spec, environment: { ...app.spec.environment, [name]: { value: "x" } } };
+    await expect(host.apply({ ...app, spec })).rejects.toMatchObject({ stage: "refused", reason: "VARIABLE_RESERVED" });
+  }
+});
+test("gives docker its own settings and nothing else of the agent's environment", async () => {
   const own = {
-    volumes: [
-      { type: "bind", source: at("volumes", "files") },
-      { type: "volume", source: "data" },
-    ],
+    DOCKER_CONFIG: folder,
+    DOCKER_CERT_PATH: "/certificates",
+    DOCKER_TLS_VERIFY: "1",
+    HTTPS_PROXY: "http://192.0.2.1:3128",
+    no_proxy: "example.org",
   };
-  expect(await host.apply(next(`# resolved: ${JSON.stringify({ services: { web: own } })}`))).toMatchObject({ state: "running" });
+  for (const [name, value] of Object.entries({ ...own, AGENT_TOKEN: "not for docker" })) vi.stubEnv(name, value);
+  await host.apply(app);
+  expect(call("up").environment).toMatchObject(own);
+  expect(call("up").environment).not.toHaveProperty("AGENT_TOKEN");
 });
 test("refuses an app that is no project", async () => {
   await expect(host.apply(desiredApp(await freePort()))).rejects.toMatchObject({ stage: "refused", reason: "KIND_REFUSED" });

@@ -1,8 +1,9 @@
 // Checks that the parts of a template fit each other: what the spec and the Compose file refer to exists, and nothing is left over.
-import { type ComposeFile, hasOtherVariables, variablesOf } from "./compose-file.ts";
+import { type ComposeProject, variablesOf } from "../../../../protocol/kit/compose-project.ts";
 import type { SpecInFile, TemplateFile } from "./template-file.ts";
 
 export interface Fault {
+  readonly code?: string;
   readonly path: string;
   readonly message: string;
 }
@@ -88,7 +89,7 @@ const sameNames = (path: string, found: Iterable<string>, expected: Iterable<str
   ];
 };
 
-const serviceFaults = ({ services, volumes }: ComposeFile): readonly Fault[] =>
+const serviceFaults = ({ services, volumes }: ComposeProject): readonly Fault[] =>
   Object.entries(services).flatMap(([name, { command = [], depends_on, volumes: mounts }]) => [
     ...when(command.includes("-c") && variablesOf(command.join(" ")).size > 0, `services.${name}.command`, "must not put a variable into the text of a shell"),
     ...Object.entries(depends_on).flatMap(([other, { condition }]) => {
@@ -103,7 +104,7 @@ const serviceFaults = ({ services, volumes }: ComposeFile): readonly Fault[] =>
     }),
   ]);
 
-const publishedPorts = ({ services }: ComposeFile): readonly string[] =>
+const publishedPorts = ({ services }: ComposeProject): readonly string[] =>
   Object.values(services).flatMap(({ ports }) => ports.map((port) => (/\/(?:tcp|udp)$/.test(port) ? port : `${port}/tcp`)));
 
 /** Every port as the Compose file publishes it, with the variable that holds its number. */
@@ -113,11 +114,10 @@ const declaredPorts = ({ environment, ports }: SpecInFile): readonly string[] =>
     return `\${${variable}}:${target}/${protocol}`;
   });
 
-/** Faults of a Compose file against the app.json beside it. */
-export const composeFaults = (text: string, compose: ComposeFile, { spec, images }: TemplateFile): readonly Fault[] => {
+/** Faults of a Compose file, which is allowed as such, against the app.json beside it. */
+export const composeFaults = (compose: ComposeProject, { spec, images }: TemplateFile): readonly Fault[] => {
   const services = Object.values(compose.services);
   return [
-    ...when(hasOtherVariables(text), "", "has a $ that is neither doubled nor followed by a name in braces"),
     ...serviceFaults(compose),
     ...sameNames("services", new Set(services.map(({ image }) => image)), images, "images of app.json"),
     ...sameNames("services", publishedPorts(compose), declaredPorts(spec), "spec.ports of app.json"),
@@ -127,6 +127,6 @@ export const composeFaults = (text: string, compose: ComposeFile, { spec, images
       spec.volumes.map(({ name }) => name),
       "spec.volumes of app.json",
     ),
-    ...sameNames("", variablesOf(text), Object.keys(spec.environment), "spec.environment of app.json"),
+    ...sameNames("", variablesOf(JSON.stringify(compose)), Object.keys(spec.environment), "spec.environment of app.json"),
   ];
 };

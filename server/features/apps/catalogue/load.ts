@@ -4,8 +4,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { AppSlug, type AppSpec, type AppTemplate, type ConfigSchema } from "../../../../protocol/index.ts";
+import { checkWrittenProject } from "../../../../protocol/kit/compose-project.ts";
 import { type CheckConfig, createCheckConfig } from "./check-config.ts";
-import { parseCompose } from "./compose-file.ts";
 import { composeFaults, type Fault, templateFaults } from "./fit.ts";
 import { TemplateFile } from "./template-file.ts";
 
@@ -38,7 +38,9 @@ const faultsOf = (error: unknown): readonly Fault[] => {
 };
 
 const invalid = (file: string, faults: readonly Fault[]): CatalogueError =>
-  new CatalogueError(faults.map(({ path, message }) => [file, path, message].filter((part) => part !== "").join(": ")));
+  new CatalogueError(
+    faults.map(({ code, path, message }) => [file, path, code === undefined ? message : `${message} (${code})`].filter((part) => part !== "").join(": ")),
+  );
 
 const refuse = (file: string, faults: readonly Fault[]): void => {
   if (faults.length > 0) throw invalid(file, faults);
@@ -55,10 +57,8 @@ const within = <T>(file: string, make: () => T): T => {
 const readCompose = (folder: string, id: string, file: TemplateFile): string => {
   const name = `${id}/compose.yaml`;
   const text = within(name, () => readFileSync(join(folder, name), "utf8"));
-  refuse(
-    name,
-    within(name, () => composeFaults(text, parseCompose(text), file)),
-  );
+  const { project, faults } = checkWrittenProject(text, Object.keys(file.spec.environment));
+  refuse(name, project === null ? faults : composeFaults(project, file));
   return text;
 };
 
