@@ -40,7 +40,8 @@ module.exports = {
     },
     only("agent-sim-imports-only-protocol", "^agent-sim/", ["^protocol/"]),
     only("agent-imports-no-fleet", "^agent-sim/agent/", ["^protocol/"]),
-    only("hosts-import-no-fleet", "^agent-sim/host/", ["^agent-sim/agent/", "^protocol/"]),
+    only("hosts-import-no-fleet", "^agent-sim/host/", ["^agent-sim/agent/", "^agent-sim/children/", "^protocol/"]),
+    only("children-know-no-host", "^agent-sim/children/", ["^agent-sim/agent/", "^protocol/"]),
     only("fleet-imports-no-command-line", "^agent-sim/fleet/", ["^agent-sim/agent/", "^agent-sim/host/", "^protocol/"]),
     {
       // Only its own tests see its files; everyone else uses it as a library.

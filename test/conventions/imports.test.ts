@@ -31,6 +31,7 @@ const GUILTY: readonly (readonly [rule: string, file: string, text: string])[] =
   ["features-import-only-each-others-index", "server/features/one/e4.ts", 'import type { Features } from "../index.ts"; export type E = Features;'],
   ["agent-sim-imports-only-protocol", "agent-sim/f.ts", 'import type { Db } from "../server/platform/db.ts"; export type F = Db;'],
   ["hosts-import-no-fleet", "agent-sim/host/f6.ts", 'import { crew } from "../fleet/agent-group.ts"; export const f = crew;'],
+  ["children-know-no-host", "agent-sim/children/f7.ts", 'import { crew } from "../fleet/agent-group.ts"; export const f = crew;'],
   ["agent-imports-no-fleet", "agent-sim/agent/f2.ts", 'import { crew } from "../fleet/agent-group.ts"; export const f = crew;'],
   ["fleet-imports-no-command-line", "agent-sim/fleet/f3.ts", 'import { main } from "../main.ts"; export const f = main;'],
   ["agent-is-imported-through-its-index", "agent-sim/fleet/f4.ts", 'import type { Agent } from "../agent/agent.ts"; export type F = Agent;'],

@@ -1,0 +1,80 @@
+// Reads the lines of a stream that may never end and may hold no line break: in bounded memory, no faster than they are taken, with secrets masked.
+import { hiddenTexts, masking } from "../../protocol/kit/log-text.ts";
+import { CUT_MARK, MAX_LINE_BYTES } from "../../protocol/records/app-log.ts";
+
+/** Of time and container, before the text of the line. */
+const MAX_PREFIX_BYTES = 1_024;
+const LINE_BREAK = 0x0a;
+const RETURN = 0x0d;
+
+export interface LineReader {
+  /** The lines that these bytes complete. Of a line that is too long, its beginning at once; the rest is dropped. */
+  push(bytes: Uint8Array): string[];
+  /** What is left at the end of the stream. */
+  end(): string[];
+  readonly heldBytes: number;
+}
+
+export interface LineOptions {
+  /** Of one line; default: what the gateway takes. */
+  readonly maxBytes?: number;
+  readonly secrets?: readonly string[];
+}
+
+export const createLineReader = ({ maxBytes = MAX_LINE_BYTES + MAX_PREFIX_BYTES, secrets = [] }: LineOptions = {}): LineReader => {
+  const mask = masking(secrets);
+  const longestSecret = Buffer.byteLength(hiddenTexts(secrets)[0] ?? "");
+  const held = Buffer.alloc(maxBytes + longestSecret);
+  let used = 0;
+  let dropping = false;
+  const take = (): string => {
+    const size = held[used - 1] === RETURN ? used - 1 : used;
+    used = 0;
+    // What is no UTF-8 is replaced.
+    return mask(held.toString("utf8", 0, size));
+  };
+  /** A secret may lie across the cut, where the mask does not know its first half. */
+  const takeCut = (): string => {
+    const text = take();
+    return text.slice(0, Math.max(0, text.length - longestSecret)) + CUT_MARK;
+  };
+  /** Returns the line if it is too long. */
+  const keep = (bytes: Uint8Array): string[] => {
+    if (dropping) return [];
+    const room = held.length - used;
+    held.set(bytes.subarray(0, room), used);
+    used += Math.min(room, bytes.length);
+    dropping = bytes.length > room;
+    return dropping ? [takeCut()] : [];
+  };
+  return {
+    push: (bytes) => {
+      const lines: string[] = [];
+      let from = 0;
+      for (let at = bytes.indexOf(LINE_BREAK); at >= 0; at = bytes.indexOf(LINE_BREAK, from)) {
+        lines.push(...keep(bytes.subarray(from, at)));
+        if (!dropping) lines.push(take());
+        dropping = false;
+        from = at + 1;
+      }
+      lines.push(...keep(bytes.subarray(from)));
+      return lines;
+    },
+    end: () => (used > 0 && !dropping ? [take()] : []),
+    get heldBytes() {
+      return held.length;
+    },
+  };
+};
+
+/** Ends with the stream, also with one that is destroyed. A program without the pipe says nothing. */
+export async function* linesOf(source: AsyncIterable<Uint8Array> | null, options?: LineOptions): AsyncGenerator<string, void> {
+  const reader = createLineReader(options);
+  try {
+    for await (const bytes of source ?? []) yield* reader.push(bytes);
+  } catch (error) {
+    // Ending a program closes its output.
+    if (!(error instanceof Error && "code" in error && error.code === "ERR_STREAM_PREMATURE_CLOSE")) throw error;
+  }
+  yield* reader.end();
+}
