@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { AgentRelease } from "../protocol/records/agent-release.ts";
+import { AgentRelease } from "../protocol/records/devices/agent-release.ts";
 import { AGENT_VERSION, packageRoot } from "./agent/index.ts";
 import { createKeys, signRelease } from "./update/release.ts";
 

@@ -3,9 +3,9 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openEmbeddedPostgres } from "../server/platform/embedded-postgres.ts";
-import { difference, migrate } from "../server/platform/migrate.ts";
-import { migrationsFolder } from "../server/platform/schema-engine.ts";
+import { difference, migrate } from "../server/platform/database/migrate.ts";
+import { migrationsFolder } from "../server/platform/database/schema-engine.ts";
+import { openEmbeddedPostgres } from "../server/platform/postgres/embedded-postgres.ts";
 
 const complain = (fields: object, text: string): void => {
   process.stderr.write(`${text} ${JSON.stringify(fields)}\n`);

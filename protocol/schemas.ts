@@ -10,8 +10,8 @@ import { contract, type Group } from "./index.ts";
 import { Pagination } from "./kit/page.ts";
 import { BlockedBy, Command, CommandStatus, CommandSummary, CommandTypeRecord, DeliveredCommand, PolledCommand, TimelineEntry } from "./records/command.ts";
 import { AckResult } from "./records/command-ack.ts";
-import { EnrollmentProgress, EnrollmentStep, StepStatus } from "./records/enrollment.ts";
-import { EnrollmentToken, PairingActivateResponse, PairingRequest } from "./records/pairing.ts";
+import { EnrollmentProgress, EnrollmentStep, StepStatus } from "./records/devices/enrollment.ts";
+import { EnrollmentToken, PairingActivateResponse, PairingRequest } from "./records/devices/pairing.ts";
 
 const { account, admin, agent, alerts, apiKeys, commands, devices, general, health, invites, pairing, roles, tenants, webhooks } = contract;
 

@@ -5,7 +5,7 @@ import type { AppLogSettings } from "./features/apps/index.ts";
 import type { CommandSettings } from "./features/commands/index.ts";
 import type { WebhooksDeps } from "./features/webhooks/index.ts";
 import type { ChannelSettings } from "./gateway/channel/settings.ts";
-import type { OutboundSettings } from "./platform/outbound.ts";
+import type { OutboundSettings } from "./platform/outbound/outbound.ts";
 
 export interface AppSettings {
   readonly cluster?: ClusterSettings;

@@ -6,7 +6,7 @@ import type { Config } from "./config.ts";
 import { systemClock } from "./core/clock.ts";
 import { ConfigError } from "./core/errors.ts";
 import type { TlsFiles } from "./gateway/uws/listen.ts";
-import type { Log } from "./platform/log.ts";
+import type { Log } from "./platform/telemetry/log.ts";
 
 export interface Certificate {
   /** Null: plain HTTP. */

@@ -7,8 +7,8 @@ import type { BootstrapRequest, openBootstrap } from "./bootstrap.ts";
 import { type Config, LOCAL_USER, readConfig } from "./config.ts";
 import { describeConfig, settingsTable } from "./config-table.ts";
 import { ConfigError } from "./core/errors.ts";
-import { createLifecycle } from "./core/lifecycle.ts";
-import { createLog } from "./platform/log.ts";
+import { createLifecycle } from "./core/lifecycle/lifecycle.ts";
+import { createLog } from "./platform/telemetry/log.ts";
 
 const HELP = `Mooring's command line
 

@@ -1,20 +1,20 @@
 // Joins several nodes into one service: over Redis if REDIS_URL is set, inside the process if not. No other code depends on which.
 import type { Config } from "./config.ts";
 import type { Clock } from "./core/clock.ts";
-import type { Lifecycle } from "./core/lifecycle.ts";
-import type { RateLimiter } from "./core/rate-limiter.ts";
-import type { SessionOwners } from "./core/sessions.ts";
+import type { Lifecycle } from "./core/lifecycle/lifecycle.ts";
+import type { SessionOwners } from "./core/ports/agent-sessions.ts";
+import type { RateLimiter } from "./core/ports/rate-limiter.ts";
 import { type ClusterNotifier, createDeviceNotifier, type DeviceNotifierDeps, nodeChannel } from "./gateway/channel/device-notifier.ts";
-import type { Bus } from "./platform/bus.ts";
-import { openMemoryBus, openMemorySessionOwners } from "./platform/bus-memory.ts";
-import { openRedisBus, type RedisBusSettings } from "./platform/bus-redis.ts";
-import { type ChangeNotifier, createChangeNotifier } from "./platform/change-notifier.ts";
-import type { Log } from "./platform/log.ts";
-import { createMemoryRateLimiter } from "./platform/rate-limit.ts";
-import { createRedisRateLimiter } from "./platform/rate-limit-redis.ts";
-import { openRedis, type RedisSettings } from "./platform/redis.ts";
-import { openRedisSessionOwners } from "./platform/session-owners-redis.ts";
-import { type CountedSignatureMemory, createSignatureMemory } from "./platform/signatures.ts";
+import type { Bus } from "./platform/cluster/bus.ts";
+import { openMemoryBus, openMemorySessionOwners } from "./platform/cluster/bus-memory.ts";
+import { openRedisBus, type RedisBusSettings } from "./platform/cluster/bus-redis.ts";
+import { type ChangeNotifier, createChangeNotifier } from "./platform/cluster/change-notifier.ts";
+import { createMemoryRateLimiter } from "./platform/cluster/rate-limit.ts";
+import { createRedisRateLimiter } from "./platform/cluster/rate-limit-redis.ts";
+import { openRedis, type RedisSettings } from "./platform/cluster/redis.ts";
+import { openRedisSessionOwners } from "./platform/cluster/session-owners-redis.ts";
+import { type CountedSignatureMemory, createSignatureMemory } from "./platform/signature-memory.ts";
+import type { Log } from "./platform/telemetry/log.ts";
 
 interface Shared {
   readonly bus: Bus;

@@ -5,9 +5,9 @@ import { type App, createApp } from "./app.ts";
 import { checkCertificate } from "./certificate.ts";
 import { type Config, isSetUp, LOCAL_USER, publicUrlOf, readConfig } from "./config.ts";
 import { ConfigError } from "./core/errors.ts";
-import { checkFree } from "./gateway/free-port.ts";
-import { ListenError } from "./gateway/listen-error.ts";
-import { createLog, type ProcessLog } from "./platform/log.ts";
+import { checkFree } from "./gateway/http/free-port.ts";
+import { ListenError } from "./gateway/http/listen-error.ts";
+import { createLog, type ProcessLog } from "./platform/telemetry/log.ts";
 import { READY, REPLACED, startWorkers } from "./workers.ts";
 
 const MAX_WORKERS = 64;

@@ -3,7 +3,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Log } from "./platform/log.ts";
+import type { Log } from "./platform/telemetry/log.ts";
 
 export interface WorkersDeps {
   readonly count: number;

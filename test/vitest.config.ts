@@ -6,10 +6,10 @@ export default defineConfig({
   root: fileURLToPath(new URL("..", import.meta.url)),
   test: {
     include: ["test/**/*.test.ts"],
-    setupFiles: ["test/kit/seed.ts", "test/kit/emitted.ts"],
-    globalSetup: ["test/kit/global-setup.ts"],
+    setupFiles: ["test/kit/gateway/seed.ts", "test/kit/gateway/emitted.ts"],
+    globalSetup: ["test/kit/setup/global-setup.ts"],
     maxWorkers: 2,
-    reporters: ["default", "./test/kit/totals-reporter.ts"],
+    reporters: ["default", "./test/kit/setup/totals-reporter.ts"],
     // Each wait within a test has a shorter bound of its own, which names what did not happen.
     testTimeout: 60_000,
     hookTimeout: 30_000,

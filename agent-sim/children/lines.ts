@@ -1,6 +1,6 @@
 // Reads the lines of a stream that may never end and may hold no line break: in bounded memory, no faster than they are taken, with secrets masked.
 import { hiddenTexts, masking } from "../../protocol/kit/log-text.ts";
-import { CUT_MARK, MAX_LINE_BYTES } from "../../protocol/records/app-log.ts";
+import { CUT_MARK, MAX_LINE_BYTES } from "../../protocol/records/apps/app-log.ts";
 
 /** Of time and container, before the text of the line. */
 const MAX_PREFIX_BYTES = 1_024;

@@ -1,6 +1,6 @@
 // The apps of one agent of a fleet: a simulated host, the commands about apps, and the reports to the gateway.
 import { createHash } from "node:crypto";
-import type { DesiredApp, ReportedApp } from "../../protocol/records/app-spec.ts";
+import type { DesiredApp, ReportedApp } from "../../protocol/records/apps/app-spec.ts";
 import type { Agent, CommandHandlers, Time } from "../agent/index.ts";
 import { createHostHandlers } from "../host/handlers.ts";
 import type { Host } from "../host/host.ts";

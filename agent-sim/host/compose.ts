@@ -14,7 +14,7 @@ import {
   resolvedProjectFaults,
 } from "../../protocol/kit/compose-project.ts";
 import { masking } from "../../protocol/kit/log-text.ts";
-import type { DesiredApp } from "../../protocol/records/app-spec.ts";
+import type { DesiredApp } from "../../protocol/records/apps/app-spec.ts";
 import { environmentOf, type Host, HostFailure, refuse, type Secrets } from "./host.ts";
 import type { AppFolder } from "./processes/app-folder.ts";
 import { type AppProcess, fetchSecrets, refusePortsOfOthers } from "./processes/app-process.ts";

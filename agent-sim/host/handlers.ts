@@ -1,7 +1,7 @@
 // The commands about apps: each names an app as it should be, and the host brings it there.
 import { z } from "zod";
 import { AppId } from "../../protocol/kit/ids.ts";
-import type { DesiredApp, ReportedApp } from "../../protocol/records/app-spec.ts";
+import type { DesiredApp, ReportedApp } from "../../protocol/records/apps/app-spec.ts";
 import { type CommandHandler, type CommandHandlers, HandlerFailure, InvalidPayload } from "../agent/index.ts";
 import { type Host, HostFailure } from "./host.ts";
 

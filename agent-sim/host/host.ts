@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { AppId } from "../../protocol/kit/ids.ts";
 import { newestLines } from "../../protocol/kit/log-text.ts";
-import { DesiredApp, type ReportedApp } from "../../protocol/records/app-spec.ts";
+import { DesiredApp, type ReportedApp } from "../../protocol/records/apps/app-spec.ts";
 
 export type ReportedFailure = NonNullable<ReportedApp["failure"]>;
 export type Secrets = Readonly<Record<string, string>>;

@@ -2,7 +2,7 @@
 // template and configuration, its revision and the attempt: a run can be repeated, whatever the order of its commands and the ids of its apps.
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import type { DesiredApp, ReportedApp } from "../../protocol/records/app-spec.ts";
+import type { DesiredApp, ReportedApp } from "../../protocol/records/apps/app-spec.ts";
 import { between, noop, pause, type Time } from "../agent/index.ts";
 import {
   checkAppId,

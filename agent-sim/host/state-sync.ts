@@ -1,6 +1,6 @@
 // Tells the gateway what the device runs, on every change and once a minute, and carries out a desired state of which no command has told.
 import { z } from "zod";
-import type { DesiredApp } from "../../protocol/records/app-spec.ts";
+import type { DesiredApp } from "../../protocol/records/apps/app-spec.ts";
 import { type Agent, callWithRetry, type HttpAnswer, NoAnswer, noop, retryAfterMs, type Time } from "../agent/index.ts";
 import { type Host, HostFailure, type Secrets } from "./host.ts";
 

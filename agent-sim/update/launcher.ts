@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { compareVersions } from "../../protocol/records/agent-release.ts";
+import { compareVersions } from "../../protocol/records/devices/agent-release.ts";
 import { AGENT_VERSION, pause, type Time } from "../agent/index.ts";
 import type { AgentVersions } from "./versions.ts";
 

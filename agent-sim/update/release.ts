@@ -1,7 +1,7 @@
 // Decides whether the agent takes a release that a gateway offers, and signs releases. Only the publisher has the private key, no gateway.
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, sign, verify } from "node:crypto";
 import { z } from "zod";
-import { AgentPackage, compareVersions, releaseText, SignedRelease } from "../../protocol/records/agent-release.ts";
+import { AgentPackage, compareVersions, releaseText, SignedRelease } from "../../protocol/records/devices/agent-release.ts";
 
 /** Why a release is not taken. */
 export class UpdateRefused extends Error {

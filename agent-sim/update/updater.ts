@@ -1,7 +1,7 @@
 // Updates the agent to a signed release: fetches, checks and unpacks it, and asks for a restart, in which the launcher tries the new version.
 import { arch, platform } from "node:os";
 import { z } from "zod";
-import type { SignedRelease } from "../../protocol/records/agent-release.ts";
+import type { SignedRelease } from "../../protocol/records/devices/agent-release.ts";
 import {
   AGENT_VERSION,
   type Agent,

@@ -2,7 +2,7 @@
 import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import { AgentVersion } from "../../protocol/records/agent-release.ts";
+import { AgentVersion } from "../../protocol/records/devices/agent-release.ts";
 import { readText, replaceFile, syncFolder, systemDisk } from "../host/processes/disk.ts";
 import { MAIN } from "./release.ts";
 

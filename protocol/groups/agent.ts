@@ -2,10 +2,10 @@
 import { z } from "zod";
 import { AgentId, DeploymentId, DeviceId, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
-import { AgentEvent, MAX_AGENT_EVENTS } from "../records/agent-event.ts";
-import { PlatformName, ReleaseChannel, SignedRelease } from "../records/agent-release.ts";
-import { MAX_CHUNK_BYTES } from "../records/app-log.ts";
-import { DesiredApp, ReportedApp } from "../records/app-spec.ts";
+import { MAX_CHUNK_BYTES } from "../records/apps/app-log.ts";
+import { DesiredApp, ReportedApp } from "../records/apps/app-spec.ts";
+import { AgentEvent, MAX_AGENT_EVENTS } from "../records/devices/agent-event.ts";
+import { PlatformName, ReleaseChannel, SignedRelease } from "../records/devices/agent-release.ts";
 
 const Timestamp = z.iso.datetime();
 const common = { auth: ["agent"], permission: "self", limit: "agent" } as const;

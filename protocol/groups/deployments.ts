@@ -5,11 +5,11 @@ import { DeploymentId, ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
 import { awaitedFields, MAX_WAIT_SECONDS } from "../kit/wait.ts";
-import { Timeline } from "../records/app.ts";
-import { ConfigInput, SecretsInput } from "../records/app-input.ts";
-import { deploymentLogOperations } from "../records/app-log-operations.ts";
-import { AppSummary, Deployment, DeploymentPlan, DeploymentRevision, DeploymentStatus } from "../records/deployment.ts";
-import { deploymentEvents } from "../records/deployment-events.ts";
+import { Timeline } from "../records/apps/app.ts";
+import { ConfigInput, SecretsInput } from "../records/apps/app-input.ts";
+import { deploymentLogOperations } from "../records/apps/app-log-operations.ts";
+import { AppSummary, Deployment, DeploymentPlan, DeploymentRevision, DeploymentStatus } from "../records/apps/deployment.ts";
+import { deploymentEvents } from "../records/apps/deployment-events.ts";
 
 const Timestamp = z.iso.datetime();
 const Name = z.string().trim().min(1).max(100);

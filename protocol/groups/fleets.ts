@@ -6,8 +6,8 @@ import { event } from "../kit/event.ts";
 import { FleetId, ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
-import { DeviceStatus } from "../records/device-events.ts";
-import { DeviceList } from "../records/device-list.ts";
+import { DeviceStatus } from "../records/devices/device-events.ts";
+import { DeviceList } from "../records/devices/device-list.ts";
 import { Device } from "./devices.ts";
 
 const Timestamp = z.iso.datetime();

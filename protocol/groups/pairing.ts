@@ -5,9 +5,9 @@ import { event } from "../kit/event.ts";
 import { AgentId, DeviceId, ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
-import { EnrollmentProgress, EnrollmentStep, progressUpdate } from "../records/enrollment.ts";
-import { Code, Comparison, EnrollmentToken, Fingerprint, PAIRING_STATUSES, PairingActivateResponse, RequestingMachine } from "../records/pairing.ts";
-import { approvalOperations } from "../records/pairing-approval.ts";
+import { EnrollmentProgress, EnrollmentStep, progressUpdate } from "../records/devices/enrollment.ts";
+import { Code, Comparison, EnrollmentToken, Fingerprint, PAIRING_STATUSES, PairingActivateResponse, RequestingMachine } from "../records/devices/pairing.ts";
+import { approvalOperations } from "../records/devices/pairing-approval.ts";
 
 const Timestamp = z.iso.datetime();
 const open = { auth: ["public"], permission: "public", tenancy: "none", idempotency: "none" } as const;

@@ -6,7 +6,7 @@
 // `docker compose config --format json` resolves it, because only Compose knows what it reads out of a text.
 import { parse } from "yaml";
 import { z } from "zod";
-import { AppSlug } from "../records/app-spec.ts";
+import { AppSlug } from "../records/apps/app-spec.ts";
 
 export const COMPOSE_REFUSED = "COMPOSE_REFUSED";
 

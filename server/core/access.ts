@@ -1,6 +1,6 @@
 // What a caller may do in a tenant: permissions, and the devices that the caller is limited to. Made once per cached look-up, so a call only reads it.
 import { DeviceSelector, type FleetSelector, HELD, isOfTenant, type Permission, type Role, type TenantId } from "../../protocol/index.ts";
-import { type DeviceTraits, matchesAnyRule, matchesRule } from "./fleet-rules.ts";
+import { type DeviceTraits, matchesAnyRule, matchesRule } from "./people/fleet-rules.ts";
 import type { SystemScope } from "./scope.ts";
 
 /** A selector, with the selectors of those of its fleets that are dynamic. */

@@ -1,7 +1,7 @@
 // Spreads what has changed: to the viewers and waiting calls of this node at once, to those of other nodes by the change notifier.
 import type { Hint } from "../core/events.ts";
-import type { ChangeNotifier } from "../platform/change-notifier.ts";
-import type { createOutbox } from "../platform/outbox.ts";
+import type { ChangeNotifier } from "../platform/cluster/change-notifier.ts";
+import type { createOutbox } from "../platform/outbox/outbox.ts";
 import type { createCommands } from "./commands/index.ts";
 import type { Live } from "./live/index.ts";
 

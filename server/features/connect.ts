@@ -1,8 +1,8 @@
 // Connects the parts that features return with those who run them: the outbox and the registries of outcomes and counters.
 import { type CommandType, type Contract, contract } from "../../protocol/index.ts";
-import type { OutcomeHandler, RegisteredOutcome } from "../core/command-outcomes.ts";
-import type { FindStuck } from "../core/stuck.ts";
-import type { Outbox } from "../platform/outbox.ts";
+import type { FindStuck } from "../core/people/stuck.ts";
+import type { OutcomeHandler, RegisteredOutcome } from "../core/ports/command-outcomes.ts";
+import type { Outbox } from "../platform/outbox/outbox.ts";
 import type { FeatureParts } from "./kit.ts";
 import type { Counters } from "./tenants/index.ts";
 

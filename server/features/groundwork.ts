@@ -1,10 +1,10 @@
 // What all features stand on: events, audit records, mail, plan limits, live hints.
-import type { RegisteredOutcome } from "../core/command-outcomes.ts";
-import { createBatch } from "../platform/batch.ts";
-import { createMails } from "../platform/mail.ts";
-import { type Blocked, createOutbound } from "../platform/outbound.ts";
-import { createOutbox } from "../platform/outbox.ts";
-import { createSmtp } from "../platform/smtp.ts";
+import type { RegisteredOutcome } from "../core/ports/command-outcomes.ts";
+import { createBatch } from "../platform/database/batch.ts";
+import { createMails } from "../platform/mail/mail.ts";
+import { createSmtp } from "../platform/mail/smtp.ts";
+import { type Blocked, createOutbound } from "../platform/outbound/outbound.ts";
+import { createOutbox } from "../platform/outbox/outbox.ts";
 import { createAudit } from "./audit/index.ts";
 import { createTellCrossing } from "./billing/index.ts";
 import { createHint } from "./changes.ts";

@@ -1,20 +1,20 @@
 // The interface between a feature and the app: the parts that a feature returns, and the kit that it gets.
 import type { Group } from "../../protocol/index.ts";
-import type { AuditTrail } from "../core/audit.ts";
 import type { Clock } from "../core/clock.ts";
-import type { OutcomeHandlers } from "../core/command-outcomes.ts";
-import type { Enqueue } from "../core/delivery.ts";
 import type { Emit, Hint } from "../core/events.ts";
 import type { Handlers } from "../core/feature.ts";
-import type { Mails } from "../core/mail.ts";
-import type { Outbound } from "../core/outbound.ts";
-import type { SecurityWatch } from "../core/security.ts";
-import type { FindStuck } from "../core/stuck.ts";
-import type { Db } from "../platform/db.ts";
+import type { FindStuck } from "../core/people/stuck.ts";
+import type { AuditTrail } from "../core/ports/audit.ts";
+import type { OutcomeHandlers } from "../core/ports/command-outcomes.ts";
+import type { Enqueue } from "../core/ports/delivery.ts";
+import type { Mails } from "../core/ports/mail.ts";
+import type { Outbound } from "../core/ports/outbound.ts";
+import type { SecurityWatch } from "../core/ports/security.ts";
+import type { Db } from "../platform/database/db.ts";
 import type { Job } from "../platform/jobs.ts";
-import type { FeatureGauge } from "../platform/metrics.ts";
-import type { Consumer } from "../platform/outbox.ts";
+import type { Consumer } from "../platform/outbox/outbox.ts";
 import type { SecretBox } from "../platform/secrets.ts";
+import type { FeatureGauge } from "../platform/telemetry/metrics.ts";
 import type { Until } from "./live/index.ts";
 import type { Counters, Plan } from "./tenants/index.ts";
 

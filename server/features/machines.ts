@@ -1,6 +1,6 @@
 // Creates the features of machines: devices, their commands, and what their agents ask. Devices and commands need each other.
-import type { RegisteredOutcome } from "../core/command-outcomes.ts";
-import { createBatch } from "../platform/batch.ts";
+import type { RegisteredOutcome } from "../core/ports/command-outcomes.ts";
+import { createBatch } from "../platform/database/batch.ts";
 import { createAgent } from "./agent/index.ts";
 import type { DeviceApps } from "./apps/index.ts";
 import { createCommands } from "./commands/index.ts";

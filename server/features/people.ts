@@ -1,5 +1,5 @@
 // Creates the features of people: how they come in, who they are, and where they are signed in.
-import type { IdentityProvider } from "../platform/identity-provider.ts";
+import type { IdentityProvider } from "../platform/identity/identity-provider.ts";
 import { type AccountDeps, createAccount } from "./account/index.ts";
 import type { FeaturesDeps } from "./index.ts";
 import { createInvites, type InvitesDeps } from "./invites/index.ts";

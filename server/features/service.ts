@@ -1,7 +1,7 @@
 // What the service says of itself: its health, its name and version, and how people sign in.
-import { cookieNames } from "../core/session-cookies.ts";
-import { createIdentityProvider, type IdentityProvider } from "../platform/identity-provider.ts";
-import type { OutgoingMail } from "../platform/mail.ts";
+import { cookieNames } from "../core/people/session-cookies.ts";
+import { createIdentityProvider, type IdentityProvider } from "../platform/identity/identity-provider.ts";
+import type { OutgoingMail } from "../platform/mail/mail.ts";
 import { commit, SERVICE, version } from "../version.ts";
 import type { BillingFeature } from "./billing/index.ts";
 import { type GeneralDeps, statedLimits } from "./general/index.ts";

@@ -1,9 +1,9 @@
 // What the configuration means for each feature.
 import { INVITES_PER_HOUR, LIMITS } from "../../protocol/index.ts";
 import type { Config } from "../config.ts";
-import type { Outbound } from "../core/outbound.ts";
-import { createOutboundFetch } from "../platform/outbound-fetch.ts";
-import { createOutboundGuard, type OutboundGuard } from "../platform/outbound-url.ts";
+import type { Outbound } from "../core/ports/outbound.ts";
+import { createOutboundFetch } from "../platform/outbound/fetch.ts";
+import { createOutboundGuard, type OutboundGuard } from "../platform/outbound/url.ts";
 import type { BillingSettings } from "./billing/index.ts";
 import type { CommandSettings } from "./commands/index.ts";
 import type { InviteSettings } from "./invites/index.ts";

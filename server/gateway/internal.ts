@@ -3,9 +3,9 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { answerOf } from "./handed-context.ts";
-import { ListenError } from "./listen-error.ts";
-import type { HttpRequest, HttpResponse, HttpTransport } from "./request-context.ts";
+import { answerOf } from "./http/in-process-request.ts";
+import { ListenError } from "./http/listen-error.ts";
+import type { HttpRequest, HttpResponse, HttpTransport } from "./http/request-context.ts";
 import type { Listener } from "./uws/listen.ts";
 
 export interface InternalRoutes {

@@ -1,7 +1,7 @@
 // Keeps answers under idempotency keys, sealed, for a day. The transaction of the effect writes the answer, so both exist or neither does.
 // Nothing is claimed ahead of the effect, so nothing has to be given back or taken over.
 import type { SqlTx } from "../core/events.ts";
-import type { IdempotencyStore, IdempotentCall, KnownCall } from "../core/idempotency.ts";
+import type { IdempotencyStore, IdempotentCall, KnownCall } from "../core/ports/idempotency.ts";
 import { statement } from "../core/statements.ts";
 import type { Job } from "./jobs.ts";
 import type { SecretBox } from "./secrets.ts";

@@ -2,19 +2,19 @@
 import { join } from "node:path";
 import type { Config } from "../config.ts";
 import { ConfigError } from "../core/errors.ts";
-import type { Lifecycle } from "../core/lifecycle.ts";
-import type { Outbound } from "../core/outbound.ts";
-import type { HoldVersion } from "../core/row-versions.ts";
+import type { Lifecycle } from "../core/lifecycle/lifecycle.ts";
+import type { Outbound } from "../core/ports/outbound.ts";
+import type { HoldVersion } from "../core/rows/row-versions.ts";
 import { keep } from "./data-dir.ts";
-import { type Db, openDb } from "./db.ts";
-import { isUnavailable } from "./db-errors.ts";
-import { openEmbeddedPostgres } from "./embedded-postgres.ts";
-import { createLocalTokens, createOidcTokens, generateSigningKey, type Tokens } from "./jwt.ts";
-import type { Log } from "./log.ts";
-import { migrate } from "./migrate.ts";
-import { createTrustedOutbound } from "./outbound.ts";
+import { type Db, openDb } from "./database/db.ts";
+import { isUnavailable } from "./database/db-errors.ts";
+import { migrate } from "./database/migrate.ts";
+import { holdVersion } from "./database/tenant-client.ts";
+import { createLocalTokens, createOidcTokens, generateSigningKey, type Tokens } from "./identity/jwt.ts";
+import { createTrustedOutbound } from "./outbound/outbound.ts";
+import { openEmbeddedPostgres } from "./postgres/embedded-postgres.ts";
 import { createSecretBox, type SecretBox } from "./secrets.ts";
-import { holdVersion } from "./tenant-client.ts";
+import type { Log } from "./telemetry/log.ts";
 
 export interface Installation {
   readonly db: Db;

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Agent, AgentOptions, Journal } from "../../agent-sim/agent/index.ts";
 import type { AgentFrame } from "../../protocol/index.ts";
 import { HEADERS, parseTimestamp, verify } from "../../protocol/index.ts";
-import { eventually } from "../kit/eventually.ts";
+import { eventually } from "../kit/checks/eventually.ts";
 import { type FakeGateway, type FakeSession, SECRET } from "./fake-gateway.ts";
 import { type AgentFixture, openAgentFixture } from "./fixture.ts";
 

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { pairByApproval } from "../../agent-sim/agent/index.ts";
-import { startWorld, type World } from "../kit/world.ts";
+import { startWorld, type World } from "../kit/gateway/world.ts";
 
 let world: World;
 beforeAll(async () => {

@@ -6,7 +6,7 @@ import type { AckAnswer } from "../../agent-sim/agent/frames.ts";
 import { type CommandHandler, HandlerFailure } from "../../agent-sim/agent/handlers.ts";
 import { createMemoryJournal, type Journal } from "../../agent-sim/agent/index.ts";
 import type { AckResult, CommandStatus, DeliveredCommand } from "../../protocol/index.ts";
-import { eventually } from "../kit/eventually.ts";
+import { eventually } from "../kit/checks/eventually.ts";
 import { createHandTime, type HandTime } from "./clocks.ts";
 
 const ID = "cmd_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R";

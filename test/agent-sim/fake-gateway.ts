@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo, Socket } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
 import { AgentFrame, HEADERS, SUBPROTOCOL, verify } from "../../protocol/index.ts";
-import { eventually } from "../kit/eventually.ts";
+import { eventually } from "../kit/checks/eventually.ts";
 
 export const SECRET = "test-shared-secret-0001";
 export interface FakeSession {

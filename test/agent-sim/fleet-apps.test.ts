@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { type Http, type HttpAnswer, NoAnswer } from "../../agent-sim/agent/index.ts";
 import { allEnded, deployToFleet, ordersFor } from "../../agent-sim/fleet/deployments.ts";
 import { type AppFailures, createFleetApps } from "../../agent-sim/fleet/fleet-apps.ts";
-import { eventually } from "../kit/eventually.ts";
+import { eventually } from "../kit/checks/eventually.ts";
 import { createFastTime } from "./clocks.ts";
 import { desiredApp } from "./host/desired.ts";
 

@@ -8,7 +8,7 @@ import type { Portal } from "../../agent-sim/fleet/portal.ts";
 import { verifyAll } from "../../agent-sim/fleet/verify.ts";
 import { parseOptions } from "../../agent-sim/options.ts";
 import type { CommandStatus } from "../../protocol/index.ts";
-import { eventually } from "../kit/eventually.ts";
+import { eventually } from "../kit/checks/eventually.ts";
 import { createFastTime } from "./clocks.ts";
 
 const facts = { deviceId: "dev_1", requiresAck: true, sentAtMs: 100 };

@@ -8,7 +8,7 @@ import { createExecutor, type Executor } from "../../agent-sim/agent/executor.ts
 import { DISK, openFileJournal } from "../../agent-sim/agent/file-journal.ts";
 import type { CommandHandler } from "../../agent-sim/agent/handlers.ts";
 import { CannotWrite, type Journal } from "../../agent-sim/agent/journal.ts";
-import { eventually } from "../kit/eventually.ts";
+import { eventually } from "../kit/checks/eventually.ts";
 import { createHandTime, type HandTime } from "./clocks.ts";
 
 let folder: string;

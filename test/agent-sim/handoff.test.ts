@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Agent } from "../../agent-sim/agent/index.ts";
 import type { SessionEnd } from "../../agent-sim/agent/reconnect.ts";
 import { CLOSE } from "../../protocol/index.ts";
-import { eventually } from "../kit/eventually.ts";
+import { eventually } from "../kit/checks/eventually.ts";
 import type { FakeGateway, FakeSession } from "./fake-gateway.ts";
 import { type AgentFixture, openAgentFixture } from "./fixture.ts";
 

@@ -10,8 +10,8 @@ import {
   type Http,
   systemTime as time,
 } from "../../agent-sim/agent/index.ts";
-import { eventually } from "../kit/eventually.ts";
-import { type Device, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { type Device, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 
 let world: World;
 let http: Http;

@@ -15,8 +15,8 @@ import {
   signer,
   systemTime as time,
 } from "../../agent-sim/agent/index.ts";
-import { eventually } from "../kit/eventually.ts";
-import { asAgent, type Device, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { asAgent, type Device, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 
 let world: World;
 let http: Http;

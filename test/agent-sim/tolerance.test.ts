@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Agent, type AgentOptions, IssuedIdentity, type Journal, toPairedDevice } from "../../agent-sim/agent/index.ts";
 import { adjustPlan, DEFAULT_AGENT_PLAN, GivenPlan } from "../../agent-sim/agent/plan.ts";
-import { eventually } from "../kit/eventually.ts";
+import { eventually } from "../kit/checks/eventually.ts";
 import { createHandTime } from "./clocks.ts";
 import type { FakeGateway, FakeSession } from "./fake-gateway.ts";
 import { type AgentFixture, openAgentFixture } from "./fixture.ts";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { checkPackage, checkRelease, createKeys, MAIN, signRelease, UpdateRefused } from "../../agent-sim/update/release.ts";
 import { openVersions } from "../../agent-sim/update/versions.ts";
-import type { SignedRelease } from "../../protocol/records/agent-release.ts";
+import type { SignedRelease } from "../../protocol/records/devices/agent-release.ts";
 
 const { privateKey, publicKey } = createKeys();
 const OWN = { version: "1.2.3", platform: "linux", arch: "x64", channel: "stable", publicKey };

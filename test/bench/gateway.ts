@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import { z } from "zod";
 import { createHttp, type PairedDevice, systemTime as time } from "../../agent-sim/agent/index.ts";
 import { createPortal } from "../../agent-sim/fleet/portal.ts";
-import { plainEnv } from "../kit/children.ts";
+import { plainEnv } from "../kit/net/children.ts";
 import { endWithParent } from "./child-processes.ts";
 import { pin, SERVER_CPU } from "./machine.ts";
 import type { BenchStage } from "./stage.ts";

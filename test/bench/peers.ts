@@ -4,8 +4,8 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { plainEnv, startChild } from "../kit/children.ts";
-import { freePort } from "../kit/free-port.ts";
+import { plainEnv, startChild } from "../kit/net/children.ts";
+import { freePort } from "../kit/net/free-port.ts";
 import { pin, SERVER_CPU } from "./machine.ts";
 import type { BenchStage } from "./stage.ts";
 

@@ -4,11 +4,11 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
-import { openEmbeddedPostgres } from "../../server/platform/embedded-postgres.ts";
-import { silentLog } from "../../server/platform/log.ts";
-import { SUPERUSER } from "../../server/platform/postgres-process.ts";
-import { type Child, startChild } from "../kit/children.ts";
-import { freePort } from "../kit/free-port.ts";
+import { openEmbeddedPostgres } from "../../server/platform/postgres/embedded-postgres.ts";
+import { SUPERUSER } from "../../server/platform/postgres/postgres-process.ts";
+import { silentLog } from "../../server/platform/telemetry/log.ts";
+import { type Child, startChild } from "../kit/net/children.ts";
+import { freePort } from "../kit/net/free-port.ts";
 import { LOAD_CPU, pin } from "./machine.ts";
 
 const READY_MS = 15_000;

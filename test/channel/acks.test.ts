@@ -1,6 +1,6 @@
 // Every ack that names a command gets an ack_ok, so no agent repeats one forever; the readable parts of a damaged ack count.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { eventually } from "../kit/eventually.ts";
+import { eventually } from "../kit/checks/eventually.ts";
 import { type AgentSocket, online, startNode, type TestDevice, type TestNode } from "./harness.ts";
 
 let node: TestNode;

@@ -1,13 +1,13 @@
 // Batches isolate their items: a value that the database rejects fails alone, and the other items of its batch succeed.
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { DeviceId } from "../../protocol/index.ts";
-import type { PresenceUpdate, SessionHello } from "../../server/core/sessions.ts";
+import type { PresenceUpdate, SessionHello } from "../../server/core/ports/agent-sessions.ts";
 import { createAgentSessions } from "../../server/features/devices/index.ts";
-import { createBatch } from "../../server/platform/batch.ts";
-import type { Db } from "../../server/platform/db.ts";
-import { asOperator, createCommandsFeature } from "../features/commands-kit.ts";
+import { createBatch } from "../../server/platform/database/batch.ts";
+import type { Db } from "../../server/platform/database/db.ts";
+import { asOperator, createCommandsFeature } from "../features/commands/kit.ts";
+import { helloOf } from "./connect/hello-of.ts";
 import { online, startNode, type TestDevice, type TestNode } from "./harness.ts";
-import { helloOf } from "./hello-of.ts";
 
 let node: TestNode;
 beforeAll(async () => {

@@ -1,8 +1,8 @@
 // Cancelling a command that the agent cannot stop: the command continues visibly, and its canceller learns that at once.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { contract } from "../../protocol/index.ts";
-import { callable, inside, userOf } from "../kit/call.ts";
-import { eventually } from "../kit/eventually.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { callable, inside, userOf } from "../kit/gateway/call.ts";
 import { type AgentSocket, online, startNode, type TestDevice, type TestNode } from "./harness.ts";
 
 let node: TestNode;

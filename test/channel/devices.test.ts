@@ -5,8 +5,8 @@ import { AppError } from "../../server/core/errors.ts";
 import type { KeyedCall } from "../../server/core/feature.ts";
 import type { Principal, TenantScope } from "../../server/core/scope.ts";
 import { createAgent } from "../../server/features/agent/index.ts";
-import { committing, resultOf, userOf } from "../kit/call.ts";
-import { eventually } from "../kit/eventually.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { committing, resultOf, userOf } from "../kit/gateway/call.ts";
 import { attempt, connect, online, type Refusal, startNode, type TestDevice, type TestNode } from "./harness.ts";
 
 let node: TestNode;

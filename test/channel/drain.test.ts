@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { channelSettings } from "../../server/gateway/channel/settings.ts";
 import { drainWindowMs } from "../../server/gateway/channel/socket-drain.ts";
-import { openMemoryBus, openMemorySessionOwners } from "../../server/platform/bus-memory.ts";
-import { createTestDatabase } from "../kit/database.ts";
+import { openMemoryBus, openMemorySessionOwners } from "../../server/platform/cluster/bus-memory.ts";
+import { createTestDatabase } from "../kit/stores/database.ts";
 import { attempt, connect, greet, type NodeOptions, online, startNode, type TestDevice, type TestNode } from "./harness.ts";
 
 const HANDOFF = { capabilities: ["journal.v1", "handoff.v1"] };

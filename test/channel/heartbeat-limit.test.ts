@@ -1,6 +1,6 @@
 // The socket and REST each allow sixty heartbeats a minute and count their own, so a heartbeat over a socket never asks another process.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startWorld, type World } from "../kit/world.ts";
+import { startWorld, type World } from "../kit/gateway/world.ts";
 import { connect, greet } from "./harness.ts";
 
 let world: World;

@@ -3,11 +3,11 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { newId } from "../../server/core/ids.ts";
 import { commit, version } from "../../server/version.ts";
-import { withClient } from "../kit/database.ts";
-import { eventually } from "../kit/eventually.ts";
-import { insertOpenCommand } from "../kit/open-commands.ts";
-import { startDeafProxy, startRedis, type TestRedis } from "../kit/redis.ts";
-import { type Device, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { insertOpenCommand } from "../kit/gateway/open-commands.ts";
+import { type Device, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
+import { withClient } from "../kit/stores/database.ts";
+import { startDeafProxy, startRedis, type TestRedis } from "../kit/stores/redis.ts";
 import { type AgentSocket, attempt, connect, greet } from "./harness.ts";
 
 const NODE = "node-watched";

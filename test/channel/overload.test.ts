@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { plannedSeconds } from "../../server/gateway/channel/heartbeat-pacing.ts";
 import { judgeOverload, type LoadReading, type LoopMeter, NOT_OVERLOADED } from "../../server/gateway/channel/overload.ts";
 import { channelSettings } from "../../server/gateway/channel/settings.ts";
-import { eventually } from "../kit/eventually.ts";
+import { eventually } from "../kit/checks/eventually.ts";
 import { attempt, connect, online, startNode } from "./harness.ts";
 
 const limits = channelSettings().overload;

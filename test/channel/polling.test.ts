@@ -1,7 +1,7 @@
 // Agents without a socket: of two processes with one identity only one gets commands, and the next poll brings a cancellation.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { eventually } from "../kit/eventually.ts";
-import { type Answer, type Device, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { type Answer, type Device, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 import { online } from "./harness.ts";
 
 let world: World;

@@ -1,6 +1,6 @@
 // Presence of a device follows its sockets, its REST calls and its silence, with one event per change of status.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { eventually } from "../kit/eventually.ts";
+import { eventually } from "../kit/checks/eventually.ts";
 import { type AgentSocket, online, startNode, type TestDevice, type TestNode } from "./harness.ts";
 
 let node: TestNode;

@@ -1,8 +1,8 @@
 // Commands over the socket: sent once their row is committed, acknowledged after the commit, cancelled by a message.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { contract } from "../../protocol/index.ts";
-import { callable, inside, userOf } from "../kit/call.ts";
-import { eventually } from "../kit/eventually.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { callable, inside, userOf } from "../kit/gateway/call.ts";
 import { connect, greet, online, startNode, type TestNode } from "./harness.ts";
 
 let node: TestNode;

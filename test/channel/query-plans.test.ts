@@ -3,10 +3,10 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { createAgentSessions } from "../../server/features/devices/index.ts";
 import { createPresence } from "../../server/features/devices/presence.ts";
 import { deviceSettings } from "../../server/features/devices/settings.ts";
-import { createBatch } from "../../server/platform/batch.ts";
-import type { Db } from "../../server/platform/db.ts";
+import { createBatch } from "../../server/platform/database/batch.ts";
+import type { Db } from "../../server/platform/database/db.ts";
+import { helloOf } from "./connect/hello-of.ts";
 import { startNode, type TestNode } from "./harness.ts";
-import { helloOf } from "./hello-of.ts";
 
 let node: TestNode;
 beforeAll(async () => {

@@ -8,7 +8,7 @@ import { channelSettings } from "../../server/gateway/channel/settings.ts";
 import { newStats } from "../../server/gateway/channel/stats.ts";
 import { createTick } from "../../server/gateway/channel/tick.ts";
 import type { SocketLink } from "../../server/gateway/uws/socket.ts";
-import { openMemorySessionOwners } from "../../server/platform/bus-memory.ts";
+import { openMemorySessionOwners } from "../../server/platform/cluster/bus-memory.ts";
 
 const settings = channelSettings(30, { sessionMaxAgeMs: 400_000, flushEveryMs: 1e9, tenantsEveryMs: 1e9 });
 const agent = { agentId: "agt_1" as AgentId, deviceId: "dev_1" as DeviceId, tenantId: "tnt_1" as TenantId };

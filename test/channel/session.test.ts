@@ -2,9 +2,9 @@
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { type AgentId, CLOSE, type DeploymentId, type DeviceId, Hello, sign, type TenantId } from "../../protocol/index.ts";
-import type { AgentRecord } from "../../server/core/agent-registry.ts";
 import { systemClock } from "../../server/core/clock.ts";
-import { unwatched } from "../../server/core/security.ts";
+import type { AgentRecord } from "../../server/core/ports/agent-registry.ts";
+import { unwatched } from "../../server/core/ports/security.ts";
 import { createHelloJudge } from "../../server/gateway/channel/hello.ts";
 import { type AgentSession, newSession } from "../../server/gateway/channel/session.ts";
 import { channelSettings } from "../../server/gateway/channel/settings.ts";

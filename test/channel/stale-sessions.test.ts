@@ -1,6 +1,6 @@
 // The presence flush finds sessions that were superseded without an eviction, at the cost of what has changed.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { digestPart, type HeldSession, type SocketPresence } from "../../server/core/sessions.ts";
+import { digestPart, type HeldSession, type SocketPresence } from "../../server/core/ports/agent-sessions.ts";
 import { createPresenceFlush } from "../../server/gateway/channel/presence-flush.ts";
 import type { AgentSession } from "../../server/gateway/channel/session.ts";
 import { channelSettings } from "../../server/gateway/channel/settings.ts";

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { z } from "zod";
 import { packageRoot, systemTime as time } from "../../agent-sim/agent/index.ts";
-import { SCENARIOS } from "./catalogue.ts";
-import { type Card, cardOf, isGood, markdownOf, type ScenarioResult, scenarioResultOf, skippedResult, tableOf, withAgain } from "./report.ts";
+import { type Card, cardOf, isGood, markdownOf, type ScenarioResult, scenarioResultOf, skippedResult, tableOf, withAgain } from "./check/report.ts";
 import { type Context, SCALES, type Scale, type Scenario, type ScenarioOutcome } from "./scenario.ts";
+import { SCENARIOS } from "./scenario-list.ts";
 
 const CHAOS_HELP = `Chaos runs its own gateways, PostgreSQL and Redis with a fleet under load, injects faults and checks the history of every command.
 

@@ -13,12 +13,12 @@ import {
 import { type AgentGroup, createAgentGroup } from "../../agent-sim/fleet/agent-group.ts";
 import { type CommandTracker, createCommandTracker } from "../../agent-sim/fleet/command-tracker.ts";
 import { type Load, startLoad } from "../../agent-sim/fleet/load.ts";
-import { type CheckerVerdict, checkHistory, countViolations, type Gap, VIOLATIONS, yesInGap } from "./checker.ts";
-import { createHistory, type History, recorded, watched } from "./history.ts";
-import { type Rig, urlOf } from "./rig.ts";
+import { type CheckerVerdict, checkHistory, countViolations, type Gap, VIOLATIONS, yesInGap } from "./check/checker.ts";
+import { createHistory, type History, recorded, watched } from "./check/history.ts";
+import { readTruth } from "./check/truth.ts";
+import { type Rig, urlOf } from "./rig/rig.ts";
+import type { MakeShortcut } from "./rig/shortcuts.ts";
 import { hurried, type Scale, type ScenarioOutcome } from "./scenario.ts";
-import type { MakeShortcut } from "./shortcuts.ts";
-import { readTruth } from "./truth.ts";
 
 const CONNECT_MS = 45_000;
 const REST_MS = 60_000;

@@ -27,7 +27,7 @@ const Schema = z.record(z.string(), z.unknown());
 const Definition = z.object({ properties: Schema.optional(), patternProperties: Schema.optional() });
 const spec = z
   .object({ properties: Schema, definitions: z.record(z.string(), Definition.catch({})) })
-  .parse(JSON.parse(readFileSync("test/features/app-catalogue/compose-spec.json", "utf8")));
+  .parse(JSON.parse(readFileSync("test/features/apps/catalogue/compose-spec.json", "utf8")));
 const propertiesOf = (definition: string): readonly string[] => {
   const found = Object.keys(spec.definitions[definition]?.properties ?? {});
   return found.length > 0 ? found : expect.fail(`the specification has no ${definition}`);

@@ -1,9 +1,9 @@
 // The guarantees of every bus, whatever its implementation.
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
-import type { BusMessage } from "../../server/core/pub-sub.ts";
-import type { Bus } from "../../server/platform/bus.ts";
-import { eventually } from "../kit/eventually.ts";
+import type { BusMessage } from "../../server/core/ports/pub-sub.ts";
+import type { Bus } from "../../server/platform/cluster/bus.ts";
+import { eventually } from "../kit/checks/eventually.ts";
 
 export const busSuite = (open: () => Bus): void => {
   const listen = async (bus: Bus, channel: string) => {

@@ -1,11 +1,11 @@
 // The device notifier over every bus: what happens to a message for a node that is gone.
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
-import type { BusMessage } from "../../server/core/pub-sub.ts";
-import type { SessionOwners } from "../../server/core/sessions.ts";
+import type { SessionOwners } from "../../server/core/ports/agent-sessions.ts";
+import type { BusMessage } from "../../server/core/ports/pub-sub.ts";
 import { ALL_NODES, createDeviceNotifier, nodeChannel } from "../../server/gateway/channel/device-notifier.ts";
-import type { Bus } from "../../server/platform/bus.ts";
-import { eventually } from "../kit/eventually.ts";
+import type { Bus } from "../../server/platform/cluster/bus.ts";
+import { eventually } from "../kit/checks/eventually.ts";
 
 export const deviceNotifierSuite = (open: () => { readonly bus: Bus; readonly owners: SessionOwners }): void => {
   const prepare = () => {

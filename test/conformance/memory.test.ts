@@ -1,7 +1,7 @@
 // The in-memory implementations keep the guarantees of all.
 import { describe } from "vitest";
-import { openMemoryBus, openMemorySessionOwners } from "../../server/platform/bus-memory.ts";
-import { createSignatureMemory } from "../../server/platform/signatures.ts";
+import { openMemoryBus, openMemorySessionOwners } from "../../server/platform/cluster/bus-memory.ts";
+import { createSignatureMemory } from "../../server/platform/signature-memory.ts";
 import { busSuite } from "./bus.ts";
 import { deviceNotifierSuite } from "./device-notifier.ts";
 import { sessionOwnersSuite } from "./session-owners.ts";

@@ -1,7 +1,7 @@
 // The in-memory limiter keeps the guarantees of all limiters and stays small.
 import { describe, expect, test } from "vitest";
 import { createTestClock } from "../../server/core/clock.ts";
-import { createMemoryRateLimiter } from "../../server/platform/rate-limit.ts";
+import { createMemoryRateLimiter } from "../../server/platform/cluster/rate-limit.ts";
 import { rateLimiterSuite } from "./rate-limit.ts";
 
 describe("memory limiter", () => {

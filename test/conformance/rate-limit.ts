@@ -1,7 +1,7 @@
 // The guarantees of every rate limiter. An implementation brings a limiter and a way to let time pass.
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
-import type { RateBucket, RateLimiter } from "../../server/core/rate-limiter.ts";
+import type { RateBucket, RateLimiter } from "../../server/core/ports/rate-limiter.ts";
 
 export interface LimiterUnderTest {
   readonly limiter: RateLimiter;

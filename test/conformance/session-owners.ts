@@ -1,7 +1,7 @@
 // The promises of session owners, in memory and over Redis.
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
-import type { SessionOwners } from "../../server/core/sessions.ts";
+import type { SessionOwners } from "../../server/core/ports/agent-sessions.ts";
 
 export const sessionOwnersSuite = (open: () => SessionOwners): void => {
   const device = () => `dev_${randomUUID()}`;

@@ -1,7 +1,7 @@
 // The guarantees of every signature memory, whatever its implementation.
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
-import type { CountedSignatureMemory } from "../../server/platform/signatures.ts";
+import type { CountedSignatureMemory } from "../../server/platform/signature-memory.ts";
 
 export const signatureSuite = (open: () => CountedSignatureMemory): void => {
   test("a signature is bound to its first route, and every later use learns that route", async () => {

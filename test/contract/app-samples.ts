@@ -1,7 +1,7 @@
 // Apps and deployments for samples, as their agents would have left them.
 import { AppSpec } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
-import { DEFAULTS, TEMPLATE } from "../kit/app-template.ts";
+import { DEFAULTS, TEMPLATE } from "../kit/gateway/app-template.ts";
 import type { Stock } from "./samples.ts";
 
 /** A device of its own, which whoever sees the stock's device sees too. */

@@ -1,7 +1,7 @@
 // Each operation that changes something writes exactly one audit record, which names its caller, itself and its resource, or stands on the list below.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { NOT_WATCHED } from "../../server/platform/audited-tables.ts";
-import { type Caller, startWorld, type World } from "../kit/world.ts";
+import { NOT_WATCHED } from "../../server/platform/database/audited-tables.ts";
+import { type Caller, startWorld, type World } from "../kit/gateway/world.ts";
 import { CASES, type Case, callerFor, NEEDS_PROVIDER, type OperationId, openStock, type Stock, sample } from "./samples.ts";
 
 /** Mutations without a record. */

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AgentFrame, Goodbye, Hello, SocketAck, SocketHeartbeat, sign } from "../../protocol/index.ts";
 import { type AgentSocket, connect, online } from "../channel/harness.ts";
-import { eventually } from "../kit/eventually.ts";
-import { type Answer, type Device, startWorld, type World } from "../kit/world.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { type Answer, type Device, startWorld, type World } from "../kit/gateway/world.ts";
 import { boundedNumbers, type Edge, edges } from "./edges.ts";
 import { CASES, callerFor, NEEDS_PROVIDER, openStock, REST_CASES, type Stock, sample, send, toRequest } from "./samples.ts";
 

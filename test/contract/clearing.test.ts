@@ -1,7 +1,7 @@
 // PATCH clears an optional field with null and leaves all others unchanged.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { startWorld, type World } from "../kit/world.ts";
+import { startWorld, type World } from "../kit/gateway/world.ts";
 import { callerFor, openStock, REST_CASES, type Stock, sample, send, toRequest } from "./samples.ts";
 
 let world: World;

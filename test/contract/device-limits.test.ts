@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { isOfTenant, type Permission } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
-import { type Caller, emailOf, startWorld, type World } from "../kit/world.ts";
+import { type Caller, emailOf, startWorld, type World } from "../kit/gateway/world.ts";
 import { CASES, type Case, type OperationId, openStock, pair, REST_CASES, SESSION_ONLY, type Stock, sample, send, toRequest } from "./samples.ts";
 
 const TAG = "site:berlin";

@@ -1,6 +1,6 @@
 // The edges of a schema: the smallest and the largest values of each field, one field at a time.
 import type { z } from "zod";
-import { jsonSchemaOf } from "../../server/gateway/rest-input.ts";
+import { jsonSchemaOf } from "../../server/gateway/rest/rest-input.ts";
 
 interface Schema {
   readonly type?: string | readonly string[];

@@ -5,9 +5,9 @@ import pg from "pg";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { CONNECT_PATHS, ERROR_CODES, ERRORS, type ErrorCode, isRetryable, signedHeaders } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
-import { eventually } from "../kit/eventually.ts";
-import { mintWith } from "../kit/tokens.ts";
-import { type Answer, anonymous, asBearer, asKey, type Caller, type CallOptions, emailOf, startWorld, type World } from "../kit/world.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { mintWith } from "../kit/gateway/tokens.ts";
+import { type Answer, anonymous, asBearer, asKey, type Caller, type CallOptions, emailOf, startWorld, type World } from "../kit/gateway/world.ts";
 import { initiate, invite, openStock, pair, prepare, SAMPLES, type Stock } from "./samples.ts";
 
 const FREE = {

@@ -1,7 +1,7 @@
 // Every operation that takes an Idempotency-Key has one effect, which commits with the key or not at all.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newId } from "../../server/core/ids.ts";
-import { startWorld, type World } from "../kit/world.ts";
+import { startWorld, type World } from "../kit/gateway/world.ts";
 import { CASES, type Case, callerFor, openStock, type Stock, sample, toRequest } from "./samples.ts";
 
 let world: World;

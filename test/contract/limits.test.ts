@@ -1,7 +1,7 @@
 // Every operation enforces its rate limit: the first call beyond it is refused and says how long to wait.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { LIMITS } from "../../protocol/index.ts";
-import { type Answer, asBearer, asKey, type Caller, OPERATOR, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { type Answer, asBearer, asKey, type Caller, OPERATOR, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 import { type Case, openStock, REST_CASES, type Stock, sample, toRequest } from "./samples.ts";
 
 const LIMIT = 2;

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { permissionsOf, permits } from "../../protocol/index.ts";
 import type { createScope } from "../../server/gateway/auth/identity.ts";
-import { startWorld, type World } from "../kit/world.ts";
+import { startWorld, type World } from "../kit/gateway/world.ts";
 import { type Cell, cellsOf, openCallers, type Standing, violations } from "./matrix.ts";
 import { CASES, openStock, type Stock } from "./samples.ts";
 

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { type Operation, permits, ROLES, type Role } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
-import { anonymous, asBearer, asKey, type Caller } from "../kit/world.ts";
+import { anonymous, asBearer, asKey, type Caller } from "../kit/gateway/world.ts";
 import { type Case, NEEDS_PROVIDER, restored, SESSION_ONLY, type Stock, sample, send, toRequest } from "./samples.ts";
 
 export interface Standing {

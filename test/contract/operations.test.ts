@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { type Operation, permits, ROLES } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
-import { anonymous, type Caller, startWorld, type World } from "../kit/world.ts";
+import { anonymous, type Caller, startWorld, type World } from "../kit/gateway/world.ts";
 import { CASES, type Case, callerFor, NEEDS_PROVIDER, openStock, REST_CASES, SESSION_ONLY, type Stock, sample, send, toRequest } from "./samples.ts";
 
 const FREE = {

@@ -2,8 +2,8 @@
 import { randomBytes } from "node:crypto";
 import { type Contract, contract, type Operation, type Rest } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
-import { signedEvent } from "../kit/stripe.ts";
-import { type Answer, anonymous, asAgent, type Caller, type Device, emailOf, type TestTenant, type World } from "../kit/world.ts";
+import { type Answer, anonymous, asAgent, type Caller, type Device, emailOf, type TestTenant, type World } from "../kit/gateway/world.ts";
+import { signedEvent } from "../kit/net/stripe.ts";
 import { APP_SAMPLES } from "./app-samples.ts";
 
 export type OperationId = { [G in keyof Contract]: `${G}.${Extract<keyof Contract[G]["operations"], string>}` }[keyof Contract];
@@ -18,7 +18,7 @@ export const CASES: readonly Case[] = Object.entries(contract).flatMap(([group, 
 );
 export const REST_CASES = CASES.filter(({ op }) => op.rest.length > 0);
 
-/** Fail with every credential here: it needs an identity provider, see test/gateway/sign-in.test.ts. */
+/** Fail with every credential here: it needs an identity provider, see test/gateway/auth/sign-in.test.ts. */
 export const NEEDS_PROVIDER: ReadonlySet<OperationId> = new Set(["sessions.callback"]);
 /** An access token does not do. */
 export const SESSION_ONLY: ReadonlySet<OperationId> = new Set(["sessions.token"]);

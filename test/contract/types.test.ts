@@ -3,9 +3,9 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import { type Contract, command, contract, type DeviceId, group } from "../../protocol/index.ts";
 import { event } from "../../protocol/kit/event.ts";
-import { orderOf } from "../../server/core/command-outcomes.ts";
 import { type Emit, type Hint, happened, type SqlTx } from "../../server/core/events.ts";
 import { type Handlers, implement } from "../../server/core/feature.ts";
+import { orderOf } from "../../server/core/ports/command-outcomes.ts";
 import type { Feature, FeaturesOf } from "../../server/features/kit.ts";
 
 const never = (): never => {

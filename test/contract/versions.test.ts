@@ -1,8 +1,8 @@
 // Every record with a version answers with an ETag, and every change of such a record honors If-Match. Both lists come from the contract.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { versionsOf } from "../../server/gateway/versions.ts";
-import { versionedModel } from "../../server/platform/tenant-client.ts";
-import { type Answer, startWorld, type World } from "../kit/world.ts";
+import { versionsOf } from "../../server/gateway/rest/versions.ts";
+import { versionedModel } from "../../server/platform/database/tenant-client.ts";
+import { type Answer, startWorld, type World } from "../kit/gateway/world.ts";
 import { type Case, callerFor, openStock, REST_CASES, type Stock, sample, send, toRequest } from "./samples.ts";
 
 let world: World;

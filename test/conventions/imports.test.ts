@@ -19,17 +19,17 @@ const ruleNames = Rules.parse(createRequire(import.meta.url)(RULES)).forbidden.m
 /** Files that each break one rule. */
 const GUILTY: readonly (readonly [rule: string, file: string, text: string])[] = [
   ["protocol-imports-nothing-of-ours", "protocol/groups/a.ts", 'import { clock } from "../../server/core/clock.ts"; export const a = clock;'],
-  ["core-imports-only-protocol", "server/core/b.ts", 'import { db } from "../platform/db.ts"; export const b = db;'],
+  ["core-imports-only-protocol", "server/core/b.ts", 'import { db } from "../platform/database/db.ts"; export const b = db;'],
   ["platform-imports-no-feature", "server/platform/c.ts", 'import type { Feature } from "../features/one/index.ts"; export type C = Feature;'],
   ["platform-imports-no-feature", "server/platform/c2.ts", 'import { group } from "../../protocol/groups/group.ts"; export const c = group;'],
   ["gateway-imports-only-core-and-protocol", "server/gateway/d.ts", 'import type { Feature } from "../features/one/index.ts"; export type D = Feature;'],
-  ["gateway-imports-only-core-and-protocol", "server/gateway/d2.ts", 'import type { Db } from "../platform/db.ts"; export type D = Db;'],
-  ["features-import-no-gateway", "server/features/one/e.ts", 'import { rest } from "../../gateway/rest.ts"; export const e = rest;'],
+  ["gateway-imports-only-core-and-protocol", "server/gateway/d2.ts", 'import type { Db } from "../platform/database/db.ts"; export type D = Db;'],
+  ["features-import-no-gateway", "server/features/one/e.ts", 'import { rest } from "../../gateway/rest/rest.ts"; export const e = rest;'],
   ["features-import-no-gateway", "server/features/one/e2.ts", 'import { version } from "../../version.ts"; export const e = version;'],
-  ["feature-wiring-imports-no-gateway", "server/features/kit.ts", 'import { rest } from "../gateway/rest.ts"; export const e = rest;'],
+  ["feature-wiring-imports-no-gateway", "server/features/kit.ts", 'import { rest } from "../gateway/rest/rest.ts"; export const e = rest;'],
   ["settings-are-injected", "server/gateway/e3.ts", 'import type { Config } from "../config.ts"; export type E = Config;'],
   ["features-import-only-each-others-index", "server/features/one/e4.ts", 'import type { Features } from "../index.ts"; export type E = Features;'],
-  ["agent-sim-imports-only-protocol", "agent-sim/f.ts", 'import type { Db } from "../server/platform/db.ts"; export type F = Db;'],
+  ["agent-sim-imports-only-protocol", "agent-sim/f.ts", 'import type { Db } from "../server/platform/database/db.ts"; export type F = Db;'],
   ["hosts-import-no-fleet", "agent-sim/host/f6.ts", 'import { crew } from "../fleet/agent-group.ts"; export const f = crew;'],
   ["children-know-no-host", "agent-sim/children/f7.ts", 'import { crew } from "../fleet/agent-group.ts"; export const f = crew;'],
   ["agent-imports-no-fleet", "agent-sim/agent/f2.ts", 'import { crew } from "../fleet/agent-group.ts"; export const f = crew;'],
@@ -39,7 +39,7 @@ const GUILTY: readonly (readonly [rule: string, file: string, text: string])[] =
   ["agent-sim-needs-only-ws-and-zod", "agent-sim/fleet/f6.ts", 'import { initTRPC } from "@trpc/server"; export const f = initTRPC;'],
   ["features-import-only-each-others-index", "server/features/one/g.ts", 'import type { Row } from "../two/store.ts"; export type G = Row;'],
   ["features-import-each-other-as-types", "server/features/one/h.ts", 'import { feature } from "../two/index.ts"; export const h = feature;'],
-  ["platform-is-injected", "server/features/one/i.ts", 'import { db } from "../../platform/db.ts"; export const i = db;'],
+  ["platform-is-injected", "server/features/one/i.ts", 'import { db } from "../../platform/database/db.ts"; export const i = db;'],
   ["only-stores-touch-prisma", "server/features/one/j.ts", 'import type { Client } from "../../../prisma/generated/client.ts"; export type J = Client;'],
   ["only-gateway-uws-touches-uws", "server/app.ts", 'import type { TemplatedApp } from "uWebSockets.js"; export type K = TemplatedApp;'],
   ["only-gateway-uws-touches-uws", "server/gateway/k2.ts", 'import { App } from "uWebSockets.js"; export const k = App;'],
@@ -47,7 +47,7 @@ const GUILTY: readonly (readonly [rule: string, file: string, text: string])[] =
   ["protocol-needs-only-zod", "protocol/kit/l.ts", 'import { WebSocket } from "ws"; export const l = WebSocket;'],
   ["client-bundles-no-contract", "protocol/client/contract.ts", 'import { group } from "../index.ts"; export const l2 = group;'],
   ["client-bundles-no-contract", "protocol/client/router.ts", 'import { z } from "zod"; export const l3 = z;'],
-  ["tracing-loads-on-demand", "server/m0.ts", 'import { openTracing } from "./platform/tracing.ts"; export const m = openTracing;'],
+  ["tracing-loads-on-demand", "server/m0.ts", 'import { openTracing } from "./platform/telemetry/tracing.ts"; export const m = openTracing;'],
   ["portal-imports-only-protocol", "portal/src/app/a1.tsx", 'import { version } from "../../../server/version.ts"; export const a = version;'],
   ["only-tests-import-portal", "server/a2.ts", 'import { part } from "../portal/src/ui/part.tsx"; export const a = part;'],
   ["portal-imports-the-contract-as-types", "portal/src/api/a3.ts", 'import { group } from "../../../protocol/index.ts"; export const a = group;'],
@@ -56,8 +56,8 @@ const GUILTY: readonly (readonly [rule: string, file: string, text: string])[] =
   ["portal-ui-imports-only-ui", "portal/src/ui/a5.tsx", 'import type { Screen } from "../screens/one/one.tsx"; export type A = Screen;'],
   ["portal-parts-import-no-screen", "portal/src/parts/a8.tsx", 'import type { Screen } from "../screens/one/one.tsx"; export type A = Screen;'],
   ["screens-do-not-import-each-other", "portal/src/screens/two/a6.tsx", 'import type { Screen } from "../one/one.tsx"; export type A = Screen;'],
-  ["nothing-imports-tests", "portal/src/app/a7.tsx", 'import { world } from "../../../test/kit/world.ts"; export const a = world;'],
-  ["nothing-imports-tests", "server/m.ts", 'import { world } from "../test/kit/world.ts"; export const m = world;'],
+  ["nothing-imports-tests", "portal/src/app/a7.tsx", 'import { world } from "../../../test/kit/gateway/world.ts"; export const a = world;'],
+  ["nothing-imports-tests", "server/m.ts", 'import { world } from "../test/kit/gateway/world.ts"; export const m = world;'],
   ["no-cycles", "server/core/n.ts", 'import { o } from "./o.ts"; export const n = () => o;'],
 ];
 
@@ -81,26 +81,26 @@ const INNOCENT: Readonly<Record<string, string>> = {
   "server/core/p.ts": 'import type { Q } from "./q.ts"; export interface P { readonly q: Q }',
   "server/core/q.ts": 'import type { P } from "./p.ts"; export interface Q { readonly p: P }',
   "server/core/database.ts": 'import type { Client } from "../../prisma/generated/client.ts"; export type Clients = Client;',
-  "server/platform/db.ts":
-    'import type { Clients } from "../core/database.ts"; import { clock } from "../core/clock.ts"; export const db = clock; export type Db = Clients;',
-  "server/platform/db-errors.ts": "export const isUniqueViolation = () => true;",
-  "server/platform/tracing.ts": "export const openTracing = () => null; export type Tracing = null;",
+  "server/platform/database/db.ts":
+    'import type { Clients } from "../../core/database.ts"; import { clock } from "../../core/clock.ts"; export const db = clock; export type Db = Clients;',
+  "server/platform/database/db-errors.ts": "export const isUniqueViolation = () => true;",
+  "server/platform/telemetry/tracing.ts": "export const openTracing = () => null; export type Tracing = null;",
   "server/traces.ts":
-    'import type { Tracing } from "./platform/tracing.ts"; export const open = (): Promise<Tracing> => import("./platform/tracing.ts").then((it) => it.openTracing());',
-  "server/gateway/rest.ts": 'import { clock } from "../core/clock.ts"; export const rest = clock;',
+    'import type { Tracing } from "./platform/telemetry/tracing.ts"; export const open = (): Promise<Tracing> => import("./platform/telemetry/tracing.ts").then((it) => it.openTracing());',
+  "server/gateway/rest/rest.ts": 'import { clock } from "../../core/clock.ts"; export const rest = clock;',
   "server/gateway/uws/listen.ts": 'import { App } from "uWebSockets.js"; export const listen = App;',
   "server/config.ts": "export type Config = object;",
   "server/version.ts": 'export const version = "1";',
   "server/gateway/transports.ts": 'import type { Config } from "../config.ts"; export type Transports = Config;',
   "server/features/index.ts":
-    'import { row } from "./two/index.ts"; import { db } from "../platform/db.ts"; import type { Config } from "../config.ts"; import { version } from "../version.ts"; export const features = [row, db, version]; export type Features = Config;',
+    'import { row } from "./two/index.ts"; import { db } from "../platform/database/db.ts"; import type { Config } from "../config.ts"; import { version } from "../version.ts"; export const features = [row, db, version]; export type Features = Config;',
   "server/features/one/index.ts":
-    'import type { Feature as Two } from "../two/index.ts"; import type { Db } from "../../platform/db.ts"; export type Feature = Two & Db;',
+    'import type { Feature as Two } from "../two/index.ts"; import type { Db } from "../../platform/database/db.ts"; export type Feature = Two & Db;',
   "server/features/two/index.ts": 'import { row } from "./store.ts"; export const feature = row; export type Feature = typeof row;',
   "server/features/two/store.ts":
-    'import { isUniqueViolation } from "../../platform/db-errors.ts"; import type { Client } from "../../../prisma/generated/client.ts"; export const row = isUniqueViolation; export type Row = Client;',
+    'import { isUniqueViolation } from "../../platform/database/db-errors.ts"; import type { Client } from "../../../prisma/generated/client.ts"; export const row = isUniqueViolation; export type Row = Client;',
   "server/features/two/store/rows.ts": 'import type { Client } from "../../../../prisma/generated/client.ts"; export type Rows = Client;',
-  "server/main.ts": 'import { row } from "./features/two/index.ts"; import { rest } from "./gateway/rest.ts"; export const main = [row, rest];',
+  "server/main.ts": 'import { row } from "./features/two/index.ts"; import { rest } from "./gateway/rest/rest.ts"; export const main = [row, rest];',
   "agent-sim/agent/agent.ts":
     'import { group } from "../../protocol/index.ts"; import { WebSocket } from "ws"; export const agent = [group, WebSocket]; export type Agent = typeof agent;',
   "agent-sim/agent/index.ts": 'export { type Agent, agent } from "./agent.ts";',
@@ -108,7 +108,7 @@ const INNOCENT: Readonly<Record<string, string>> = {
   "agent-sim/main.ts": 'import { agent } from "./agent/index.ts"; import { crew } from "./fleet/agent-group.ts"; export const main = [agent, crew];',
   "test/agent-sim/agent.test.ts": 'import { agent } from "../../agent-sim/agent/agent.ts"; export const test = agent;',
   "prisma/generated/client.ts": "export type Client = object;",
-  "test/kit/world.ts": 'import { main } from "../../server/main.ts"; export const world = main;',
+  "test/kit/gateway/world.ts": 'import { main } from "../../../server/main.ts"; export const world = main;',
 };
 
 const DEPENDENCIES = { zod: "*", "uWebSockets.js": "npm:uws-pack@20.0.8", ws: "*", "@trpc/client": "*", "@trpc/server": "*" };

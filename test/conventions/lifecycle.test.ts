@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createApp } from "../../server/app.ts";
 import { type Config, readConfig } from "../../server/config.ts";
-import { createLifecycle } from "../../server/core/lifecycle.ts";
-import type { Log } from "../../server/platform/log.ts";
-import { createTestDatabase } from "../kit/database.ts";
+import { createLifecycle } from "../../server/core/lifecycle/lifecycle.ts";
+import type { Log } from "../../server/platform/telemetry/log.ts";
+import { createTestDatabase } from "../kit/stores/database.ts";
 
 const PARTS = [
   "db",

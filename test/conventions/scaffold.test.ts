@@ -16,8 +16,8 @@ const CHECKED = [
   "protocol/schemas.ts",
   "protocol/guide/index.ts",
   "test/contract/samples.ts",
-  "test/kit/global-setup.ts",
-  "test/features/backup-policies.test.ts",
+  "test/kit/setup/global-setup.ts",
+  "test/features/backup-policies/backup-policies.test.ts",
   "test/portal/backup-policies.test.ts",
 ];
 

@@ -1,9 +1,9 @@
 // The schema guarantees that every row has its parents and its tenant. Every exception has a reason.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Db, openDb } from "../../server/platform/db.ts";
-import { silentLog } from "../../server/platform/log.ts";
-import { createTestDatabase } from "../kit/database.ts";
-import { type ForeignKey, insertRow, readForeignKeys, sampleRow, writeRow } from "../kit/rows.ts";
+import { type Db, openDb } from "../../server/platform/database/db.ts";
+import { silentLog } from "../../server/platform/telemetry/log.ts";
+import { type ForeignKey, insertRow, readForeignKeys, sampleRow, writeRow } from "../kit/gateway/rows.ts";
+import { createTestDatabase } from "../kit/stores/database.ts";
 
 /** Columns that refer to another table without a foreign key. */
 const UNCHECKED: Readonly<Record<string, string>> = {

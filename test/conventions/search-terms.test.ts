@@ -29,14 +29,14 @@ const search = (term: string): readonly string[] => {
 
 test.each([
   ["connect rate limit", "server/gateway/channel/rate-limits.ts"],
-  ["cross-node pub/sub", "server/platform/bus.ts"],
+  ["cross-node pub/sub", "server/platform/cluster/bus.ts"],
   ["heartbeat interval", "server/gateway/channel/heartbeat-pacing.ts"],
   ["duplicate identity", "server/gateway/channel/duplicate-probe.ts"],
   ["presence flush", "server/gateway/channel/presence-flush.ts"],
   ["idempotency", "server/platform/idempotency.ts"],
-  ["graceful shutdown", "server/core/shutdown.ts"],
+  ["graceful shutdown", "server/core/lifecycle/shutdown.ts"],
   ["cluster membership", "server/features/admin/index.ts"],
-  ["stream re-authentication", "server/gateway/stream-reauthorizer.ts"],
+  ["stream re-authentication", "server/gateway/trpc/stream-reauthorizer.ts"],
   ["redelivery backoff", "server/features/commands/rules.ts"],
 ])('a search for "%s" finds %s', (term, file) => {
   const found = search(term);

@@ -20,7 +20,7 @@ export interface Sources {
 
 const ROOT = join(import.meta.dirname, "../..");
 /** It forwards the statements of its callers. */
-const PLUMBING = "server/platform/db.ts";
+const PLUMBING = "server/platform/database/db.ts";
 
 const openProgram = (): ts.Program => {
   const config = ts.readConfigFile(join(ROOT, "tsconfig.json"), ts.sys.readFile);

@@ -32,7 +32,7 @@ describe("features", () => {
     devices: "test/channel/devices.test.ts",
     agent: "test/channel/devices.test.ts",
     // Stateless, tested with the other facts about the service.
-    health: "test/features/general.test.ts",
+    health: "test/features/general/general.test.ts",
   };
 
   test("every group of the contract has its file, and every file its group", () => {
@@ -45,18 +45,18 @@ describe("features", () => {
   });
 
   test.each(groups)("%s has a test of its own guarantees", (feature) => {
-    const file = TESTED_IN[feature] ?? `test/features/${feature}.test.ts`;
+    const file = TESTED_IN[feature] ?? `test/features/${feature}/${feature}.test.ts`;
     expect(TESTS).toContain(file);
     if (feature in TESTED_IN) expect(read(file)).toMatch(new RegExp(`contract\\.${feature}\\b|features/${feature}/`));
   });
 
   test("every exception is still needed", () => {
-    expect(Object.keys(TESTED_IN).filter((feature) => TESTS.includes(`test/features/${feature}.test.ts`))).toEqual([]);
+    expect(Object.keys(TESTED_IN).filter((feature) => TESTS.includes(`test/features/${feature}/${feature}.test.ts`))).toEqual([]);
   });
 });
 
 describe("files", () => {
-  const SOURCE_LINES = 250;
+  const SOURCE_LINES = 300;
   const TEST_LINES = 600;
   const ALL = [...SOURCES, ...CONSOLE, ...TESTS];
   const longerThan = (files: readonly string[], lines: number): readonly string[] => files.filter((file) => read(file).split("\n").length - 1 > lines);
@@ -101,9 +101,9 @@ describe("the system clock", () => {
 
 describe("calls to others", () => {
   /** Everything that leaves the service goes through one client with bounds and a guard. */
-  const CLIENT = /^server\/platform\/outbound[a-z-]*\.ts$/;
+  const CLIENT = /^server\/platform\/outbound\/[a-z-]+\.ts$/;
   const ELSEWHERE: Readonly<Record<string, string>> = {
-    "server/gateway/docs.ts": "a script that runs in the browser",
+    "server/gateway/http/docs.ts": "a script that runs in the browser",
   };
   const CALL = /\bfetch\(|\bhttps?\.(request|get)\(|import \{[^}]*\b(request|get)\b[^}]*\} from "node:https?"|from "(undici|node:https|node:http2)"/;
 

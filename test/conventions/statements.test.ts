@@ -3,14 +3,14 @@ import { join } from "node:path";
 import type pg from "pg";
 import { beforeAll, describe, expect, test } from "vitest";
 import { declaredStatements } from "../../server/core/statements.ts";
-import { createTestDatabase, withClient } from "../kit/database.ts";
-import { describeStatement, planStatement, type ResultColumn } from "../kit/statement-columns.ts";
+import { describeStatement, planStatement, type ResultColumn } from "../kit/checks/statement-columns.ts";
+import { createTestDatabase, withClient } from "../kit/stores/database.ts";
 import { type DeclaredStatement, type Kind, readSources, type Sources } from "./source-statements.ts";
 
 /** The files with raw SQL: the hot paths, and what Prisma cannot say (locks, comparisons of two columns, sets of rows in one statement). */
 const RAW = [
-  "server/core/actors.ts",
-  "server/core/event-version.ts",
+  "server/core/people/actors.ts",
+  "server/core/rows/event-version.ts",
   "server/core/statements.ts",
   "server/features/admin/jobs.ts",
   "server/features/admin/store.ts",
@@ -33,11 +33,11 @@ const RAW = [
   "server/features/tenants/store/any-tenant.ts",
   "server/features/tenants/store/metrics.ts",
   ...["forget", "narrow", "read", "write"].map((name) => `server/features/traces/store/${name}.ts`),
-  ...["event-rows", "fan-out-rows", "maintenance-rows", "work-rows"].map((name) => `server/features/webhooks/${name}.ts`),
-  ...["idempotency", "mail-rows", "outbox-rows", "signatures"].map((name) => `server/platform/${name}.ts`),
+  ...["events", "fan-out", "maintenance", "work"].map((name) => `server/features/webhooks/store/${name}.ts`),
+  ...["idempotency", "mail/mail-rows", "outbox/outbox-rows", "signature-memory"].map((name) => `server/platform/${name}.ts`),
 ];
 
-/** JavaScript types by PostgreSQL's type number, as server/platform/wire.ts decodes them. */
+/** JavaScript types by PostgreSQL's type number, as server/platform/database/pg-text-format.ts decodes them. */
 const KINDS: Readonly<Record<number, readonly Kind[]>> = {
   16: ["boolean"],
   17: ["bytes"],

@@ -1,7 +1,7 @@
 // The race for the last places under a limit: however many ask at once, as many get one as the limit allows.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { newId } from "../../server/core/ids.ts";
-import { type Answer, asBearer, startWorld, type World } from "../kit/world.ts";
+import { type Answer, asBearer, startWorld, type World } from "../kit/gateway/world.ts";
 
 const RACERS = 64;
 const MOST = 5;

@@ -1,7 +1,7 @@
 // Every list: cursors lose and repeat nothing while rows are added, belong to one query of one tenant, and sorting follows the contract.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newId } from "../../server/core/ids.ts";
-import { type Answer, type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { type Answer, type Caller, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 
 let world: World;
 let tenant: TestTenant;

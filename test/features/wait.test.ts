@@ -1,7 +1,7 @@
 // Calls that wait for a record's state: they answer when an event says so, and at the end of their time with the record as it is.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startWorld, type World } from "../kit/world.ts";
-import { openRig, type Rig } from "./apps-kit.ts";
+import { startWorld, type World } from "../kit/gateway/world.ts";
+import { openRig, type Rig } from "./apps/kit.ts";
 
 let world: World;
 const open: Rig[] = [];

@@ -5,9 +5,9 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createKeys, MAIN, signRelease } from "../../agent-sim/update/release.ts";
-import type { SignedRelease } from "../../protocol/records/agent-release.ts";
-import { eventually } from "../kit/eventually.ts";
-import { freePort } from "../kit/free-port.ts";
+import type { SignedRelease } from "../../protocol/records/devices/agent-release.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { freePort } from "../kit/net/free-port.ts";
 import { bootstrapTenant, built, createSandbox, node, type Sandbox, startGatewayProcess } from "./processes.ts";
 
 const WITHIN = { timeout: 30_000, interval: 300 };

@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { freePort } from "../kit/free-port.ts";
+import { freePort } from "../kit/net/free-port.ts";
 import { createSandbox, processesOf, ROOT, runToEnd, type Sandbox, startGatewayProcess } from "./processes.ts";
 
 let sandbox: Sandbox;

@@ -1,7 +1,7 @@
 // The audit log on the command line: a whole log verifies, a changed one is named with exit code 1, and the export is complete.
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createTestDatabase } from "../kit/database.ts";
+import { createTestDatabase } from "../kit/stores/database.ts";
 import { bootstrapTenant, createSandbox, node, type Sandbox } from "./processes.ts";
 
 let sandbox: Sandbox;

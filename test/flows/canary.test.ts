@@ -9,8 +9,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { HEADERS, signedHeaders } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
 import { attempt, connect, greet } from "../channel/harness.ts";
-import { eventually } from "../kit/eventually.ts";
-import { startRedis, type TestRedis } from "../kit/redis.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { startRedis, type TestRedis } from "../kit/stores/redis.ts";
 import { bootstrapTenant, createSandbox, type GatewayProcess, type Sandbox, startGatewayProcess, withDatabase } from "./processes.ts";
 
 const CONTROL = "control-9f3a71";

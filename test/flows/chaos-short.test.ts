@@ -1,7 +1,7 @@
 // The most important chaos scenarios with few agents: a gateway and a database killed under load, and acks that get lost.
 import { expect, test } from "vitest";
-import { SCENARIOS } from "../chaos/catalogue.ts";
 import { SCALES, totalOf } from "../chaos/scenario.ts";
+import { SCENARIOS } from "../chaos/scenario-list.ts";
 
 const LIMIT_MS = 120_000;
 const SCALE = { ...SCALES.short, agents: 8, seconds: 3 };

@@ -1,7 +1,7 @@
 // The link that a newcomer finds at the end of what the gateway prints: with one process, with workers and in the demo it opens a tenant of theirs.
 import { expect, test } from "vitest";
-import { openBrowser } from "../kit/browser.ts";
-import { eventually } from "../kit/eventually.ts";
+import { openBrowser } from "../kit/browser/browser.ts";
+import { eventually } from "../kit/checks/eventually.ts";
 import { built, createSandbox, type Env, type GatewayProcess, startGatewayProcess } from "./processes.ts";
 
 const LINE = /^Sign in within ten minutes, once: (\S+\/v1\/auth\/login\?token=[\w-]{43}) /m;

@@ -1,9 +1,9 @@
 // PgBouncer in transaction mode between gateway and PostgreSQL: no statement relies on its session.
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { migrate } from "../../server/platform/migrate.ts";
-import { createEmptyDatabase, createTestDatabase } from "../kit/database.ts";
-import { type PgBouncer, startPgBouncer } from "../kit/pgbouncer.ts";
-import { startWorld, type World } from "../kit/world.ts";
+import { migrate } from "../../server/platform/database/migrate.ts";
+import { startWorld, type World } from "../kit/gateway/world.ts";
+import { createEmptyDatabase, createTestDatabase } from "../kit/stores/database.ts";
+import { type PgBouncer, startPgBouncer } from "../kit/stores/pgbouncer.ts";
 
 let pooler: PgBouncer;
 let world: World;

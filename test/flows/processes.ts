@@ -6,9 +6,9 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { openEmbeddedPostgres } from "../../server/platform/embedded-postgres.ts";
-import { silentLog } from "../../server/platform/log.ts";
-import { freePort } from "../kit/free-port.ts";
+import { openEmbeddedPostgres } from "../../server/platform/postgres/embedded-postgres.ts";
+import { silentLog } from "../../server/platform/telemetry/log.ts";
+import { freePort } from "../kit/net/free-port.ts";
 
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 export const built = (path: string): string => join(ROOT, "dist", path);

@@ -5,9 +5,9 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import WebSocket from "ws";
 import { SUBPROTOCOL, signedHeaders } from "../../protocol/index.ts";
 import { freshTime, greet, wrapSocket } from "../channel/harness.ts";
-import { type Authority, createAuthority, type Issued } from "../kit/certificates.ts";
-import { eventually } from "../kit/eventually.ts";
-import { startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
+import { type Authority, createAuthority, type Issued } from "../kit/net/certificates.ts";
 import { isSecure, KINDS, type Kind, type RunningProxy, startProxy } from "./proxies.ts";
 
 /** The proxies use 127.0.0.1, so callers need another address. */

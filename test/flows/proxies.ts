@@ -5,9 +5,9 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { connect as dial } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Issued } from "../kit/certificates.ts";
-import { eventually } from "../kit/eventually.ts";
-import { freePort } from "../kit/free-port.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import type { Issued } from "../kit/net/certificates.ts";
+import { freePort } from "../kit/net/free-port.ts";
 import { ROOT } from "./processes.ts";
 
 export const KINDS = ["nginx-plain.conf", "nginx.conf", "haproxy-plain.cfg", "haproxy.cfg", "Caddyfile"] as const;

@@ -1,8 +1,8 @@
 // Gateways that die or stop under load: every accepted command ends, none is lost, none runs twice.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type FleetOptions, type FleetProgress, runFleet } from "../../agent-sim/fleet/fleet.ts";
-import { withClient } from "../kit/database.ts";
-import { eventually } from "../kit/eventually.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { withClient } from "../kit/stores/database.ts";
 import {
   type BootstrapCredentials,
   bootstrapTenant,

@@ -4,10 +4,10 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { createRandom, type PairedDevice, systemTime } from "../../agent-sim/agent/index.ts";
 import { createAgentGroup } from "../../agent-sim/fleet/agent-group.ts";
 import { createCommandTracker } from "../../agent-sim/fleet/command-tracker.ts";
-import { createTestDatabase, withClient } from "../kit/database.ts";
-import { eventually } from "../kit/eventually.ts";
-import { freePort } from "../kit/free-port.ts";
-import { startRedis, type TestRedis } from "../kit/redis.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { freePort } from "../kit/net/free-port.ts";
+import { createTestDatabase, withClient } from "../kit/stores/database.ts";
+import { startRedis, type TestRedis } from "../kit/stores/redis.ts";
 import { type Balancer, startBalancer } from "./balancer.ts";
 import { type BootstrapCredentials, bootstrapTenant, createSandbox, type GatewayProcess, type Sandbox, startGatewayProcess } from "./processes.ts";
 

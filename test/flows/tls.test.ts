@@ -1,8 +1,8 @@
 // HTTPS as an operator sets it up: certificate files, real processes, reference agents over wss, signals and workers.
 import { request } from "node:https";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Authority, createAuthority, type Issued } from "../kit/certificates.ts";
-import { eventually } from "../kit/eventually.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { type Authority, createAuthority, type Issued } from "../kit/net/certificates.ts";
 import { bootstrapTenant, built, createSandbox, type GatewayProcess, node, runToEnd, type Sandbox, startGatewayProcess } from "./processes.ts";
 
 let authority: Authority;

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newId } from "../../server/core/ids.ts";
 import { online } from "../channel/harness.ts";
-import { eventually } from "../kit/eventually.ts";
-import { asBearer, asKey, type Caller, emailOf, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { asBearer, asKey, type Caller, emailOf, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 
 const REFUSED_WITHIN_MS = 5_000;
 

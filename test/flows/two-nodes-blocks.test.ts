@@ -1,10 +1,10 @@
 // Two gateways on one database: whom one of them blocks, both refuse within two seconds on all four ways in, and serve again as fast. With Redis and without.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { attempt, online } from "../channel/harness.ts";
-import { openStream } from "../kit/event-stream.ts";
-import { eventually } from "../kit/eventually.ts";
-import { startRedis } from "../kit/redis.ts";
-import { asKey, type Caller, type Device, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { asKey, type Caller, type Device, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
+import { openStream } from "../kit/net/event-stream.ts";
+import { startRedis } from "../kit/stores/redis.ts";
 
 const WITHIN_MS = 2_000;
 const OWN = "/v1/security/blocked-entities";

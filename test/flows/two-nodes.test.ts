@@ -2,9 +2,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { signedHeaders } from "../../protocol/index.ts";
 import { type AgentSocket, attempt, connect, greet, online } from "../channel/harness.ts";
-import { eventually } from "../kit/eventually.ts";
-import { startDeafProxy, startRedis, type TestRedis } from "../kit/redis.ts";
-import { anonymous, asKey, type Caller, type Device, startWorld, type TestTenant, type World, type WorldOptions } from "../kit/world.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { anonymous, asKey, type Caller, type Device, startWorld, type TestTenant, type World, type WorldOptions } from "../kit/gateway/world.ts";
+import { startDeafProxy, startRedis, type TestRedis } from "../kit/stores/redis.ts";
 
 const ENV = { ACCEPT_PER_SECOND: "1000", RATE_LIMIT_CONNECT: "off", RATE_LIMIT_FAILED_AUTH: "off" };
 /** As in production, except for the periods of a node's self-checks; the sweep keeps its own. */

@@ -2,7 +2,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { eventually } from "../kit/eventually.ts";
+import { eventually } from "../kit/checks/eventually.ts";
 import { built, createSandbox, type Env, type GatewayProcess, processesOf, type Sandbox, startGatewayProcess } from "./processes.ts";
 
 const START_MS = 60_000;

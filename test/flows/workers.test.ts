@@ -1,9 +1,9 @@
 // Several gateway processes on one port, as `npm start -- --workers N` starts them.
 import { Agent, request } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { eventually } from "../kit/eventually.ts";
-import { freePort } from "../kit/free-port.ts";
-import { startRedis, type TestRedis } from "../kit/redis.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { freePort } from "../kit/net/free-port.ts";
+import { startRedis, type TestRedis } from "../kit/stores/redis.ts";
 import { built, createSandbox, type Env, type GatewayProcess, node, processesOf, type Sandbox, startGatewayProcess } from "./processes.ts";
 
 /** A process starts slowly on a machine that runs other tests. */

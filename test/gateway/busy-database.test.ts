@@ -1,6 +1,6 @@
 // A database that runs but answers too late: the caller learns so and when to come back, and nobody searches for an outage or a defect.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { asBearer, startWorld, type World } from "../kit/world.ts";
+import { asBearer, startWorld, type World } from "../kit/gateway/world.ts";
 
 let world: World;
 beforeAll(async () => {

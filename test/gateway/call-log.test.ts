@@ -3,10 +3,10 @@ import { request as httpRequest } from "node:http";
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { HEADERS } from "../../protocol/index.ts";
-import type { Log } from "../../server/platform/log.ts";
+import type { Log } from "../../server/platform/telemetry/log.ts";
 import { type AgentSocket, attempt, connect, greet } from "../channel/harness.ts";
-import { eventually } from "../kit/eventually.ts";
-import { anonymous, asBearer, type Device, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { anonymous, asBearer, type Device, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 
 interface Line {
   readonly message: string;

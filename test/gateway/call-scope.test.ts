@@ -2,11 +2,11 @@
 import { expect, test } from "vitest";
 import { contract } from "../../protocol/index.ts";
 import type { Call } from "../../server/core/feature.ts";
-import { createLazyAbort, eitherOf, lazyAbortOf } from "../../server/core/lazy-abort.ts";
-import { nothingBlocked } from "../../server/core/security.ts";
-import { createRun } from "../../server/gateway/call-scope.ts";
-import type { Entry } from "../../server/gateway/catalogue.ts";
-import { noAudit } from "../kit/call.ts";
+import { createLazyAbort, eitherOf, lazyAbortOf } from "../../server/core/lifecycle/lazy-abort.ts";
+import { nothingBlocked } from "../../server/core/ports/security.ts";
+import type { Entry } from "../../server/gateway/call/operation-table.ts";
+import { createRun } from "../../server/gateway/call/run-handler.ts";
+import { noAudit } from "../kit/gateway/call.ts";
 
 const CALL_TIMEOUT_MS = 40;
 const transact = () => Promise.reject(new Error("not asked for"));

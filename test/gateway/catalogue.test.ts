@@ -4,16 +4,16 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { contract, type Group, group, mutation, query, type Rest } from "../../protocol/index.ts";
 import { createTestClock } from "../../server/core/clock.ts";
-import { createLazyAbort } from "../../server/core/lazy-abort.ts";
-import { nothingBlocked, unwatched } from "../../server/core/security.ts";
-import { createCatalogue } from "../../server/gateway/catalogue.ts";
-import { createLimits } from "../../server/gateway/limits.ts";
-import { createPipeline } from "../../server/gateway/pipeline.ts";
-import { type HttpResponse, RequestContext } from "../../server/gateway/request-context.ts";
-import { createRequestInfo } from "../../server/gateway/request-info.ts";
-import { createRest } from "../../server/gateway/rest.ts";
-import { createMemoryRateLimiter } from "../../server/platform/rate-limit.ts";
-import { noAudit } from "../kit/call.ts";
+import { createLazyAbort } from "../../server/core/lifecycle/lazy-abort.ts";
+import { nothingBlocked, unwatched } from "../../server/core/ports/security.ts";
+import { createCatalogue } from "../../server/gateway/call/operation-table.ts";
+import { createPipeline } from "../../server/gateway/call/pipeline.ts";
+import { createLimits } from "../../server/gateway/call/rate-limits.ts";
+import { type HttpResponse, RequestContext } from "../../server/gateway/http/request-context.ts";
+import { createRequestInfo } from "../../server/gateway/http/request-info.ts";
+import { createRest } from "../../server/gateway/rest/rest.ts";
+import { createMemoryRateLimiter } from "../../server/platform/cluster/rate-limit.ts";
+import { noAudit } from "../kit/gateway/call.ts";
 
 const open = {
   summary: "x",

@@ -2,9 +2,9 @@
 import { EventSource } from "eventsource";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createMooring, isMooringError, type MooringOptions } from "../../protocol/client/index.ts";
-import { openBreakableWire } from "../kit/breakable-wire.ts";
-import { eventually } from "../kit/eventually.ts";
-import { startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
+import { openBreakableWire } from "../kit/stores/breakable-wire.ts";
 
 let world: World;
 let tenant: TestTenant;

@@ -3,8 +3,8 @@ import { type IncomingHttpHeaders, request } from "node:http";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { contract, type Operation } from "../../protocol/index.ts";
-import { compressed, encodingFor, hasSecret } from "../../server/gateway/compression.ts";
-import { startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { compressed, encodingFor, hasSecret } from "../../server/gateway/http/compression.ts";
+import { startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 
 let world: World;
 let tenant: TestTenant;

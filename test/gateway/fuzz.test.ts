@@ -4,8 +4,8 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import WebSocket from "ws";
 import { CLOSE, SUBPROTOCOL, signedHeaders } from "../../protocol/index.ts";
 import { CASES, type Case, openStock, REST_CASES, restored, type Stock, sample, toRequest } from "../contract/samples.ts";
-import { EFFORT, SEED } from "../kit/seed.ts";
-import { anonymous, type Caller, startWorld, type World } from "../kit/world.ts";
+import { EFFORT, SEED } from "../kit/gateway/seed.ts";
+import { anonymous, type Caller, startWorld, type World } from "../kit/gateway/world.ts";
 import { head, rawCall } from "./raw.ts";
 
 const OFF = Object.fromEntries(

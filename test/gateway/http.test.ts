@@ -1,6 +1,6 @@
 // How the public listener treats HTTP itself: routes, methods, sizes, encodings, browsers' preflights. It always answers, and in JSON.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { anonymous, type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { anonymous, type Caller, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 import { head, openRaw, rawCall } from "./raw.ts";
 
 let world: World;

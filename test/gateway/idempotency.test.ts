@@ -1,8 +1,8 @@
 // A request that is repeated under its key happens once; every repeat gets the first answer, marked as a replay.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newId } from "../../server/core/ids.ts";
-import { eventually } from "../kit/eventually.ts";
-import { type Answer, type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { type Answer, type Caller, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 
 let world: World;
 let tenant: TestTenant;

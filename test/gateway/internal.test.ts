@@ -2,10 +2,10 @@
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ListenError } from "../../server/gateway/http/listen-error.ts";
 import { listenInternal } from "../../server/gateway/internal.ts";
-import { ListenError } from "../../server/gateway/listen-error.ts";
-import { eventually } from "../kit/eventually.ts";
-import { anonymous, startWorld, type World } from "../kit/world.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { anonymous, startWorld, type World } from "../kit/gateway/world.ts";
 
 let world: World;
 beforeAll(async () => {

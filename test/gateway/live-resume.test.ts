@@ -3,9 +3,9 @@ import { EventSource } from "eventsource";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createMooring, type Mooring } from "../../protocol/client/index.ts";
 import type { LiveEvent } from "../../protocol/index.ts";
-import { type BreakableWire, openBreakableWire } from "../kit/breakable-wire.ts";
-import { eventually } from "../kit/eventually.ts";
-import { type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { type Caller, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
+import { type BreakableWire, openBreakableWire } from "../kit/stores/breakable-wire.ts";
 
 const PATIENCE_MS = 30_000;
 

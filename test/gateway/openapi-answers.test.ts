@@ -1,7 +1,7 @@
 // The check that every answer of the suite passes: it accepts what the OpenAPI document describes, and nothing else.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type CheckedAnswer, checkOpenApiAnswer } from "../kit/openapi-answers.ts";
-import { anonymous, startWorld, type World } from "../kit/world.ts";
+import { type CheckedAnswer, checkOpenApiAnswer } from "../kit/checks/openapi-answers.ts";
+import { anonymous, startWorld, type World } from "../kit/gateway/world.ts";
 
 let world: World;
 let real: CheckedAnswer;

@@ -1,12 +1,12 @@
 // The OpenAPI documents have what generators and people need, with examples that hold; the docs page shows them without any other host.
-// Every call of the suite checks its answer against them: see test/kit/openapi-answers.ts.
+// Every call of the suite checks its answer against them: see test/kit/checks/openapi-answers.ts.
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { guideOf, TAGS } from "../../protocol/guide/index.ts";
 import { ERROR_CODES } from "../../protocol/index.ts";
 import { callerFor, openStock, REST_CASES, type Stock, toRequest } from "../contract/samples.ts";
-import { anonymous, startWorld, type World } from "../kit/world.ts";
+import { anonymous, startWorld, type World } from "../kit/gateway/world.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: a document is read as it comes
 type Json = any;

@@ -1,7 +1,7 @@
 // POST /v1/devices/commands as its callers meet it: over REST and tRPC, behind the tenant wall and a member's limits, and against the rate limit.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newId } from "../../server/core/ids.ts";
-import { type Caller, emailOf, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { type Caller, emailOf, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 
 const PATH = "/v1/devices/commands";
 let world: World;

@@ -2,8 +2,8 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { eventually } from "../kit/eventually.ts";
-import type { Answer } from "../kit/world.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import type { Answer } from "../kit/gateway/world.ts";
 
 export interface RawEnd {
   /** The first answer, or null when the connection ended without a whole one. */

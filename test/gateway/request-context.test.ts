@@ -1,6 +1,6 @@
 // The context of a request: the peer's address, read on demand and only while the library's object lives, and the header lines.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { RequestContext } from "../../server/gateway/request-context.ts";
+import type { RequestContext } from "../../server/gateway/http/request-context.ts";
 import { type Listener, listen } from "../../server/gateway/uws/listen.ts";
 import { head, rawCall } from "./raw.ts";
 

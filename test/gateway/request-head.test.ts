@@ -3,9 +3,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { HEADERS, HEADERS_V2, signedHeaders } from "../../protocol/index.ts";
-import { isSingle } from "../../server/gateway/request-head.ts";
-import { callerAddress, parseNetworks } from "../../server/gateway/request-info.ts";
-import { type Caller, type Device, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { isSingle } from "../../server/gateway/http/request-head.ts";
+import { callerAddress, parseNetworks } from "../../server/gateway/http/request-info.ts";
+import { type Caller, type Device, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 import { head, openRaw, rawCall } from "./raw.ts";
 
 type Lines = readonly (readonly [string, string])[];

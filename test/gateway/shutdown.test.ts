@@ -1,9 +1,9 @@
 // Graceful shutdown as callers of REST see it, from the notice to the last answer.
 import { Agent, request as httpRequest, type IncomingMessage } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { withClient } from "../kit/database.ts";
-import { eventually } from "../kit/eventually.ts";
-import { anonymous, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { anonymous, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
+import { withClient } from "../kit/stores/database.ts";
 import { openRaw } from "./raw.ts";
 
 const NOTICE = { LEAVE_NOTICE_SECONDS: "2" };

@@ -10,10 +10,10 @@ import { type AgentIdentity, SUBPROTOCOL, signedHeaders } from "../../protocol/i
 import { checkCertificate } from "../../server/certificate.ts";
 import { readConfig } from "../../server/config.ts";
 import { ConfigError } from "../../server/core/errors.ts";
-import type { Log } from "../../server/platform/log.ts";
-import { type Authority, createAuthority, type Issued } from "../kit/certificates.ts";
-import { eventually } from "../kit/eventually.ts";
-import { startWorld, type World } from "../kit/world.ts";
+import type { Log } from "../../server/platform/telemetry/log.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { startWorld, type World } from "../kit/gateway/world.ts";
+import { type Authority, createAuthority, type Issued } from "../kit/net/certificates.ts";
 
 const LOOK_MS = 200;
 let authority: Authority;

@@ -1,10 +1,10 @@
 // Traces as a collector receives them: the call, the command's creation within it, delivery and ack linked to it; and a collector that is down.
 import { afterEach, describe, expect, test, vi } from "vitest";
-import type { Log } from "../../server/platform/log.ts";
+import type { Log } from "../../server/platform/telemetry/log.ts";
 import { connect, greet } from "../channel/harness.ts";
-import { type CollectedSpan, startCollector } from "../kit/collector.ts";
-import { eventually } from "../kit/eventually.ts";
-import { anonymous, startWorld, type World } from "../kit/world.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { anonymous, startWorld, type World } from "../kit/gateway/world.ts";
+import { type CollectedSpan, startCollector } from "../kit/net/collector.ts";
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

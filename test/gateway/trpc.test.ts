@@ -3,9 +3,9 @@ import { createTRPCClient, httpBatchLink, httpLink, httpSubscriptionLink, type T
 import { EventSource } from "eventsource";
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from "vitest";
 import type { AppRouter, Command, Device, LiveEvent } from "../../protocol/index.ts";
-import { openBreakableWire } from "../kit/breakable-wire.ts";
-import { eventually } from "../kit/eventually.ts";
-import { type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { type Caller, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
+import { openBreakableWire } from "../kit/stores/breakable-wire.ts";
 
 let world: World;
 let tenant: TestTenant;

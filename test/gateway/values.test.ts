@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { HEADERS, sign } from "../../protocol/index.ts";
 import { CASES, type Case, callerFor, NEEDS_PROVIDER, openStock, type Stock, sample, toRequest } from "../contract/samples.ts";
-import { type Answer, asBearer, type Caller, startWorld, type World } from "../kit/world.ts";
+import { type Answer, asBearer, type Caller, startWorld, type World } from "../kit/gateway/world.ts";
 import { head, rawCall } from "./raw.ts";
 
 const OFF = Object.fromEntries(

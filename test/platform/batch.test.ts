@@ -1,6 +1,6 @@
 // Batches: which calls share one, that a bad call fails alone, and when calls are refused.
 import { expect, test } from "vitest";
-import { createBatch } from "../../server/platform/batch.ts";
+import { createBatch } from "../../server/platform/database/batch.ts";
 
 const bounds = { maxSize: 100, maxConcurrent: 1, maxWaiting: 100 };
 

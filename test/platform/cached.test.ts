@@ -1,7 +1,7 @@
 // The short cache in front of look-ups: one load answers all who ask at once, and no answer outlives a change.
 import { expect, test } from "vitest";
-import { createCached } from "../../server/core/cached.ts";
 import { systemClock } from "../../server/core/clock.ts";
+import { createCached } from "../../server/core/structures/cached.ts";
 
 interface Value {
   readonly of: string;

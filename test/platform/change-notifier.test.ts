@@ -1,9 +1,9 @@
 // Change notices between nodes: each tenant is named once per tick, a node does not hear itself, and a flood is split into messages that fit.
 import { expect, test } from "vitest";
-import type { BusMessage } from "../../server/core/pub-sub.ts";
-import { openMemoryBus } from "../../server/platform/bus-memory.ts";
-import { createChangeNotifier } from "../../server/platform/change-notifier.ts";
-import { eventually } from "../kit/eventually.ts";
+import type { BusMessage } from "../../server/core/ports/pub-sub.ts";
+import { openMemoryBus } from "../../server/platform/cluster/bus-memory.ts";
+import { createChangeNotifier } from "../../server/platform/cluster/change-notifier.ts";
+import { eventually } from "../kit/checks/eventually.ts";
 
 const setUp = async () => {
   const bus = openMemoryBus();

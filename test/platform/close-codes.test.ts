@@ -3,8 +3,8 @@ import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { CLOSE } from "../../protocol/index.ts";
 import { newStats } from "../../server/gateway/channel/stats.ts";
-import { watchChannel } from "../../server/platform/metrics-channel.ts";
-import { createMakers } from "../../server/platform/metrics-makers.ts";
+import { watchChannel } from "../../server/platform/telemetry/metrics-channel.ts";
+import { createMakers } from "../../server/platform/telemetry/metrics-makers.ts";
 
 const countedAs = async (codes: readonly number[]): Promise<Readonly<Record<string, number>>> => {
   const registry = new Registry();

@@ -1,11 +1,11 @@
 // Access to PostgreSQL: one transaction for Prisma and raw SQL, clear errors, and recovery after every lost session.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Db, openDb, type Sql } from "../../server/platform/db.ts";
-import { databaseError, isUnavailable, isUndone, isUniqueViolation } from "../../server/platform/db-errors.ts";
-import { silentLog } from "../../server/platform/log.ts";
-import { createTestDatabase, withClient } from "../kit/database.ts";
-import { eventually } from "../kit/eventually.ts";
-import { insertRow } from "../kit/rows.ts";
+import { type Db, openDb, type Sql } from "../../server/platform/database/db.ts";
+import { databaseError, isUnavailable, isUndone, isUniqueViolation } from "../../server/platform/database/db-errors.ts";
+import { silentLog } from "../../server/platform/telemetry/log.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { insertRow } from "../kit/gateway/rows.ts";
+import { createTestDatabase, withClient } from "../kit/stores/database.ts";
 
 let url = "";
 let db: Db;

@@ -4,10 +4,10 @@ import { Prisma } from "../../prisma/generated/client.ts";
 import { createAccess } from "../../server/core/access.ts";
 import { newId } from "../../server/core/ids.ts";
 import type { SystemScope } from "../../server/core/scope.ts";
-import { type Db, openDb } from "../../server/platform/db.ts";
-import { silentLog } from "../../server/platform/log.ts";
-import { createTestDatabase } from "../kit/database.ts";
-import { insertRow } from "../kit/rows.ts";
+import { type Db, openDb } from "../../server/platform/database/db.ts";
+import { silentLog } from "../../server/platform/telemetry/log.ts";
+import { insertRow } from "../kit/gateway/rows.ts";
+import { createTestDatabase } from "../kit/stores/database.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: every model by the same code
 type Any = any;

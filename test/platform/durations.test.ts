@@ -1,7 +1,7 @@
 // Our histogram exports exactly what the library's exports for the same observations.
 import { Histogram, Registry } from "prom-client";
 import { expect, test } from "vitest";
-import { Durations } from "../../server/platform/durations.ts";
+import { Durations } from "../../server/platform/telemetry/histogram.ts";
 
 const config = () => ({ name: "call_seconds", help: "Seconds", labelNames: ["operation", "status"], buckets: [0.001, 0.25, 10] });
 const OBSERVED = [0, 0.0005, 0.001, 0.0011, 0.25, 0.3, 10, 10.5, 1e6];

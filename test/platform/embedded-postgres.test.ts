@@ -6,11 +6,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type pg from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { type EmbeddedPostgres, openEmbeddedPostgres, runningEmbeddedUrl } from "../../server/platform/embedded-postgres.ts";
-import { silentLog } from "../../server/platform/log.ts";
-import { isPostmasterOf } from "../../server/platform/process-identity.ts";
-import { withClient } from "../kit/database.ts";
-import { eventually } from "../kit/eventually.ts";
+import { type EmbeddedPostgres, openEmbeddedPostgres, runningEmbeddedUrl } from "../../server/platform/postgres/embedded-postgres.ts";
+import { isPostmasterOf } from "../../server/platform/postgres/process-identity.ts";
+import { silentLog } from "../../server/platform/telemetry/log.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { withClient } from "../kit/stores/database.ts";
 
 let dataDir = "";
 const opened: EmbeddedPostgres[] = [];
@@ -34,7 +34,7 @@ const open = async (log = silentLog): Promise<EmbeddedPostgres> => {
 };
 
 const openElsewhere = async (): Promise<{ process: ChildProcess; pid: number; url: string }> => {
-  const child = spawn(process.execPath, ["--import", "tsx", "test/kit/embedded-owner.ts", dataDir], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, ["--import", "tsx", "test/kit/stores/embedded-owner.ts", dataDir], { stdio: ["ignore", "pipe", "inherit"] });
   owners.push(child);
   const [line] = await once(child.stdout, "data");
   const [pid = "", url = ""] = String(line).trim().split(" ");

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { contract, type Group } from "../../protocol/index.ts";
 import { exampleOf } from "../../protocol/kit/example.ts";
-import { COMMAND_MEMBERS, packData, unpackData } from "../../server/core/event-data.ts";
+import { COMMAND_MEMBERS, packData, unpackData } from "../../server/core/rows/event-data.ts";
 
 const COMMAND = { type: "command.completed", subjectId: "cmd_1" };
 const TIME = "2026-11-22T10:00:00.000Z";

@@ -1,7 +1,7 @@
 // The digest that binds an idempotency key to its request: stored, so it must never change, and equal however the request came together.
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import { fingerprint, fingerprintWith } from "../../server/core/fingerprint.ts";
+import { fingerprint, fingerprintWith } from "../../server/core/rows/fingerprint.ts";
 
 const shared = { type: "echo", payload: { b: [1, { z: null, y: undefined }], a: "ü" }, ttlSeconds: undefined, requiresAck: true };
 

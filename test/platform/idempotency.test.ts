@@ -1,12 +1,12 @@
 // One key has one effect: under concurrency, after a crash, and for a day.
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { IdempotentCall, KnownCall, StoredAnswer } from "../../server/core/idempotency.ts";
-import { type Db, openDb } from "../../server/platform/db.ts";
+import type { IdempotentCall, KnownCall, StoredAnswer } from "../../server/core/ports/idempotency.ts";
+import { type Db, openDb } from "../../server/platform/database/db.ts";
 import { createIdempotency, type PostgresIdempotencyStore } from "../../server/platform/idempotency.ts";
-import { silentLog } from "../../server/platform/log.ts";
 import { createSecretBox } from "../../server/platform/secrets.ts";
-import { createTestDatabase, withClient } from "../kit/database.ts";
+import { silentLog } from "../../server/platform/telemetry/log.ts";
+import { createTestDatabase, withClient } from "../kit/stores/database.ts";
 
 let db: Db;
 let url = "";

@@ -2,7 +2,7 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { createLogBuffer } from "../../server/platform/log-buffering.ts";
+import { createLogBuffer } from "../../server/platform/telemetry/log-buffering.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -62,7 +62,7 @@ const ends = {
 
 test.each(Object.entries(ends))("a process that %s loses no log line", async (_, end) => {
   vi.useRealTimers();
-  const log = fileURLToPath(new URL("../../server/platform/log.ts", import.meta.url));
+  const log = fileURLToPath(new URL("../../server/platform/telemetry/log.ts", import.meta.url));
   const code = `const { createLog } = await import(${JSON.stringify(log)});
     const log = createLog("info", {});
     for (let at = 0; at < ${LINES}; at += 1) log.info({ at }, "line");

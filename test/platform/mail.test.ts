@@ -2,15 +2,15 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createTestClock } from "../../server/core/clock.ts";
-import { renderLetter } from "../../server/core/mail.ts";
-import { type Db, openDb } from "../../server/platform/db.ts";
-import { silentLog } from "../../server/platform/log.ts";
-import { createMails, MAX_ATTEMPTS, retrySeconds } from "../../server/platform/mail.ts";
+import { renderLetter } from "../../server/core/ports/mail.ts";
+import { type Db, openDb } from "../../server/platform/database/db.ts";
+import { createMails, MAX_ATTEMPTS, retrySeconds } from "../../server/platform/mail/mail.ts";
+import { createSmtp, type SendMail } from "../../server/platform/mail/smtp.ts";
 import { createSecretBox } from "../../server/platform/secrets.ts";
-import { createSmtp, type SendMail } from "../../server/platform/smtp.ts";
-import { createTestDatabase, namedStatements } from "../kit/database.ts";
-import { eventually } from "../kit/eventually.ts";
-import { refusing, startSmtpServer } from "../kit/smtp.ts";
+import { silentLog } from "../../server/platform/telemetry/log.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { refusing, startSmtpServer } from "../kit/net/smtp.ts";
+import { createTestDatabase, namedStatements } from "../kit/stores/database.ts";
 
 const secretBox = createSecretBox(randomBytes(32));
 const letter = { subject: "Come in", lines: ["Hello", 'a < b & "c"'], link: { label: "Open", url: "https://portal.example/invite?a=1&token=SECRET" } };

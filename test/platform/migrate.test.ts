@@ -3,12 +3,12 @@ import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/pr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { DISPATCHED, SEQUENCE } from "../../server/core/event-rows.ts";
+import { DISPATCHED, SEQUENCE } from "../../server/core/rows/event-rows.ts";
 import { readSteps } from "../../server/features/commands/steps.ts";
-import { difference, migrate } from "../../server/platform/migrate.ts";
-import { migrationsFolder, schemaFolder } from "../../server/platform/schema-engine.ts";
-import { createEmptyDatabase, createTestDatabase, withClient } from "../kit/database.ts";
-import { insertRow } from "../kit/rows.ts";
+import { difference, migrate } from "../../server/platform/database/migrate.ts";
+import { migrationsFolder, schemaFolder } from "../../server/platform/database/schema-engine.ts";
+import { insertRow } from "../kit/gateway/rows.ts";
+import { createEmptyDatabase, createTestDatabase, withClient } from "../kit/stores/database.ts";
 
 let folder = "";
 beforeAll(async () => {

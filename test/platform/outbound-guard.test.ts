@@ -1,11 +1,11 @@
 // No notation of a private address and no trick of a name server makes the outbound client connect to it.
 import { Resolver } from "node:dns/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { OutboundError } from "../../server/core/outbound.ts";
-import { type Blocked, createOutbound, type OpenOutbound, type OutboundSettings } from "../../server/platform/outbound.ts";
-import { createOutboundGuard, type GuardSettings } from "../../server/platform/outbound-url.ts";
-import { type Reply, startDnsServer } from "../kit/dns-server.ts";
-import { type CountingListener, startListener } from "../kit/listeners.ts";
+import type { OutboundError } from "../../server/core/ports/outbound.ts";
+import { type Blocked, createOutbound, type OpenOutbound, type OutboundSettings } from "../../server/platform/outbound/outbound.ts";
+import { createOutboundGuard, type GuardSettings } from "../../server/platform/outbound/url.ts";
+import { type Reply, startDnsServer } from "../kit/net/dns-server.ts";
+import { type CountingListener, startListener } from "../kit/net/listeners.ts";
 
 const OWN = "http://own.example:8080";
 const NAMES: Readonly<Record<string, Reply>> = {

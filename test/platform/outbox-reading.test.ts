@@ -1,17 +1,17 @@
 // Readers of dispatched events see each tenant's events with the numbers that the relay gave them, wherever a round or a statement began or ended.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { contract, type TenantId } from "../../protocol/index.ts";
-import { findEventVersion } from "../../server/core/event-version.ts";
 import { type DispatchedEvent, happened } from "../../server/core/events.ts";
 import { newId } from "../../server/core/ids.ts";
+import { findEventVersion } from "../../server/core/rows/event-version.ts";
 import { findPosition, newestPosition, PAGE, readAfter, readNewest } from "../../server/features/live/store.ts";
-import { findEvent, findEvents } from "../../server/features/webhooks/event-rows.ts";
-import { findReplayable } from "../../server/features/webhooks/fan-out-rows.ts";
-import { type Db, openDb } from "../../server/platform/db.ts";
-import { silentLog } from "../../server/platform/log.ts";
-import { createOutbox } from "../../server/platform/outbox.ts";
-import { deleteDispatched, deleteOldEvents } from "../../server/platform/outbox-rows.ts";
-import { createTestDatabase } from "../kit/database.ts";
+import { findEvent, findEvents } from "../../server/features/webhooks/store/events.ts";
+import { findReplayable } from "../../server/features/webhooks/store/fan-out.ts";
+import { type Db, openDb } from "../../server/platform/database/db.ts";
+import { createOutbox } from "../../server/platform/outbox/outbox.ts";
+import { deleteDispatched, deleteOldEvents } from "../../server/platform/outbox/outbox-rows.ts";
+import { silentLog } from "../../server/platform/telemetry/log.ts";
+import { createTestDatabase } from "../kit/stores/database.ts";
 
 let db: Db;
 beforeAll(async () => {

@@ -3,11 +3,11 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { contract, type TenantId } from "../../protocol/index.ts";
 import { type DispatchedEvent, happened } from "../../server/core/events.ts";
 import { newId } from "../../server/core/ids.ts";
-import { type Db, openDb } from "../../server/platform/db.ts";
-import { createOutbox, type Outbox, type OutboxDeps } from "../../server/platform/outbox.ts";
-import { createTestDatabase } from "../kit/database.ts";
-import { eventually } from "../kit/eventually.ts";
-import { insertRow } from "../kit/rows.ts";
+import { type Db, openDb } from "../../server/platform/database/db.ts";
+import { createOutbox, type Outbox, type OutboxDeps } from "../../server/platform/outbox/outbox.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { insertRow } from "../kit/gateway/rows.ts";
+import { createTestDatabase } from "../kit/stores/database.ts";
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 // Each group has its own database, because the relay reads every event in one.

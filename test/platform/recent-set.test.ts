@@ -1,6 +1,6 @@
 // The recent-set remembers entries for a promised time, forgets them in the end, and is bounded.
 import { expect, test } from "vitest";
-import { createRecentSet } from "../../server/core/recent-set.ts";
+import { createRecentSet } from "../../server/core/structures/recent-set.ts";
 
 const open = (keep = 1_000) => {
   let at = 0;

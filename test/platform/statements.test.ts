@@ -1,9 +1,9 @@
 // Declared statements are prepared under their names; text that nobody declared is sent as it is.
 import { expect, test } from "vitest";
 import { statement } from "../../server/core/statements.ts";
-import { openDb } from "../../server/platform/db.ts";
-import { silentLog } from "../../server/platform/log.ts";
-import { createTestDatabase } from "../kit/database.ts";
+import { openDb } from "../../server/platform/database/db.ts";
+import { silentLog } from "../../server/platform/telemetry/log.ts";
+import { createTestDatabase } from "../kit/stores/database.ts";
 
 const ADD = statement<{ readonly sum: number }>("test.add", "select $1::int + 1 as sum");
 

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { Prisma } from "../../prisma/generated/client.ts";
 import type { OperationName, TenantModelName } from "../../server/core/database.ts";
-import { type Db, openDb } from "../../server/platform/db.ts";
-import { silentLog } from "../../server/platform/log.ts";
-import { createTestDatabase, withClient } from "../kit/database.ts";
+import { type Db, openDb } from "../../server/platform/database/db.ts";
+import { silentLog } from "../../server/platform/telemetry/log.ts";
+import { createTestDatabase, withClient } from "../kit/stores/database.ts";
 
 let url = "";
 let db: Db;

@@ -1,10 +1,10 @@
 // Values as text, as PostgreSQL reads and writes them: compared with a real server, value by value.
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Db, openDb } from "../../server/platform/db.ts";
-import { arrayText, readTimestamp } from "../../server/platform/wire.ts";
-import { createTestDatabase } from "../kit/database.ts";
-import { SEED } from "../kit/seed.ts";
+import { type Db, openDb } from "../../server/platform/database/db.ts";
+import { arrayText, readTimestamp } from "../../server/platform/database/pg-text-format.ts";
+import { SEED } from "../kit/gateway/seed.ts";
+import { createTestDatabase } from "../kit/stores/database.ts";
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 let db: Db;

@@ -1,11 +1,11 @@
 // The screen of alerts: from a rule and the heartbeat that breaks it to the person who takes care, and the parts around it.
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type RunningAgent, startAgent } from "../kit/agents.ts";
-import { accessFindings, type Chromium, openChromium, scrollsSideways, type Visitor } from "../kit/chromium.ts";
-import { eventually } from "../kit/eventually.ts";
-import { type Receiver, startReceiver, status } from "../kit/receiver.ts";
-import { type Answer, type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { accessFindings, type Chromium, openChromium, scrollsSideways, type Visitor } from "../kit/browser/chromium.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { type RunningAgent, startAgent } from "../kit/gateway/agents.ts";
+import { type Answer, type Caller, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
+import { type Receiver, startReceiver, status } from "../kit/net/receiver.ts";
 
 const HOSTILE = '"><img src=x onerror=alert(1)>';
 

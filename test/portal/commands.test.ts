@@ -1,7 +1,7 @@
 // The commands of all devices in the console: what is stuck, since when, and whose it is.
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { accessFindings, type Chromium, openChromium, scrollsSideways } from "../kit/chromium.ts";
-import { startWorld, type World } from "../kit/world.ts";
+import { accessFindings, type Chromium, openChromium, scrollsSideways } from "../kit/browser/chromium.ts";
+import { startWorld, type World } from "../kit/gateway/world.ts";
 import { openStage, type Stage } from "./stage.ts";
 
 let world: World;

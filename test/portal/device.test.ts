@@ -1,8 +1,8 @@
 // One device in the console: its commands from the composer to their end, what they wait for, and its settings.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { accessFindings, type Chromium, openChromium, scrollsSideways } from "../kit/chromium.ts";
-import { eventually } from "../kit/eventually.ts";
-import { startWorld, type World } from "../kit/world.ts";
+import { accessFindings, type Chromium, openChromium, scrollsSideways } from "../kit/browser/chromium.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { startWorld, type World } from "../kit/gateway/world.ts";
 import { openStage, type Stage } from "./stage.ts";
 
 const HOSTILE = '"><img src=x onerror=alert(1)>';

@@ -1,7 +1,7 @@
 // The list of devices at the size that it is made for, and what its URL keeps.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Chromium, openChromium, type Visitor } from "../kit/chromium.ts";
-import { startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { type Chromium, openChromium, type Visitor } from "../kit/browser/chromium.ts";
+import { startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 
 const DEVICES = 5_000;
 const MAX_HEAP_BYTES = 12 * 1_048_576;

@@ -1,8 +1,8 @@
 // Nodes: what the people who run the installation see of it, and nobody else.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newId } from "../../server/core/ids.ts";
-import { accessFindings, type Chromium, openChromium, scrollsSideways } from "../kit/chromium.ts";
-import { startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { accessFindings, type Chromium, openChromium, scrollsSideways } from "../kit/browser/chromium.ts";
+import { startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 
 const ADMIN = "runs-the-installation";
 const HOSTILE = '"><img src=x onerror=alert(1)>';

@@ -1,10 +1,10 @@
 // The overview: its counts, squares, chart and feed follow the fleet, for each person the devices that are theirs.
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startAgent } from "../kit/agents.ts";
-import { accessFindings, type Chromium, openChromium, scrollsSideways } from "../kit/chromium.ts";
-import { eventually } from "../kit/eventually.ts";
-import { type Device, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { accessFindings, type Chromium, openChromium, scrollsSideways } from "../kit/browser/chromium.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { startAgent } from "../kit/gateway/agents.ts";
+import { type Device, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 
 const HOSTILE = '"><img src=x onerror=alert(1)>';
 const EMPTY = "Pair a device, and this page shows how your fleet is doing.";

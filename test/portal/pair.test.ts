@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { accessFindings, type Chromium, openChromium, scrollsSideways, type Visitor } from "../kit/chromium.ts";
-import { anonymous, asAgent, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { accessFindings, type Chromium, openChromium, scrollsSideways, type Visitor } from "../kit/browser/chromium.ts";
+import { anonymous, asAgent, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 
 let world: World;
 let chromium: Chromium;

@@ -1,8 +1,8 @@
 // The screen of security: what looks like an attack is seen, looked at, blocked and unblocked, with real calls behind it.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { accessFindings, type Chromium, openChromium, scrollsSideways, type Visitor } from "../kit/chromium.ts";
-import { eventually } from "../kit/eventually.ts";
-import { type Answer, asKey, type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { accessFindings, type Chromium, openChromium, scrollsSideways, type Visitor } from "../kit/browser/chromium.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { type Answer, asKey, type Caller, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 
 const HOSTILE = '"><img src=x onerror=alert(1)>';
 

@@ -1,8 +1,8 @@
 // A tenant with a device, its agent, and a person in front of the console: for the tests of screens that show devices and commands.
 import type { AgentOptions } from "../../agent-sim/agent/index.ts";
-import { handlersOf, openAgent } from "../kit/agents.ts";
-import type { Chromium, Visitor } from "../kit/chromium.ts";
-import type { Caller, Device, TestTenant, World } from "../kit/world.ts";
+import type { Chromium, Visitor } from "../kit/browser/chromium.ts";
+import { handlersOf, openAgent } from "../kit/gateway/agents.ts";
+import type { Caller, Device, TestTenant, World } from "../kit/gateway/world.ts";
 
 export interface Gate {
   /** Ends every `work` that runs, and all later ones. */

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { built, createSandbox, type Sandbox } from "../flows/processes.ts";
-import { type Chromium, openChromium } from "../kit/chromium.ts";
+import { type Chromium, openChromium } from "../kit/browser/chromium.ts";
 
 let sandbox: Sandbox;
 let chromium: Chromium | null = null;

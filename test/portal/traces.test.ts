@@ -1,9 +1,9 @@
 // The screens of traces: what programs send and what the gateway adds stand in one tree, from a program's call to the device's work.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { newSpanId, newTraceId, span, request as spansOf, text } from "../features/traces-kit.ts";
-import { accessFindings, type Chromium, openChromium, scrollsSideways } from "../kit/chromium.ts";
-import { eventually } from "../kit/eventually.ts";
-import { asKey, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { newSpanId, newTraceId, span, request as spansOf, text } from "../features/traces/kit.ts";
+import { accessFindings, type Chromium, openChromium, scrollsSideways } from "../kit/browser/chromium.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { asKey, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 import { openStage } from "./stage.ts";
 
 const HOSTILE = '"><img src=x onerror=alert(1)>';

@@ -1,10 +1,10 @@
 // The screens of webhooks and events, as a person goes through them: what is made here is delivered, and what failed is sent again from here.
 import { Webhook as Verifier } from "standardwebhooks";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { accessFindings, type Chromium, openChromium, scrollsSideways, type Visitor } from "../kit/chromium.ts";
-import { eventually } from "../kit/eventually.ts";
-import { type Receiver, startReceiver, status } from "../kit/receiver.ts";
-import { type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { accessFindings, type Chromium, openChromium, scrollsSideways, type Visitor } from "../kit/browser/chromium.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { type Caller, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
+import { type Receiver, startReceiver, status } from "../kit/net/receiver.ts";
 
 const HOSTILE = '"><img src=x onerror=alert(1)>';
 

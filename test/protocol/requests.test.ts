@@ -2,15 +2,15 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import type { AgentRecord } from "../../server/core/agent-registry.ts";
 import { isAppError } from "../../server/core/errors.ts";
+import type { AgentRecord } from "../../server/core/ports/agent-registry.ts";
 import type { TenantFacts } from "../../server/core/scope.ts";
 import { createAgentAuth } from "../../server/gateway/auth/agent.ts";
 import { readCredential } from "../../server/gateway/auth/credentials.ts";
 import { createAdmission } from "../../server/gateway/channel/admission.ts";
 import { channelSettings } from "../../server/gateway/channel/settings.ts";
-import type { HttpRequest } from "../../server/gateway/request-context.ts";
-import { createSignatureMemory } from "../../server/platform/signatures.ts";
+import type { HttpRequest } from "../../server/gateway/http/request-context.ts";
+import { createSignatureMemory } from "../../server/platform/signature-memory.ts";
 
 const Agent = z.object({ agentId: z.string(), tenantId: z.string(), deviceId: z.string(), secret: z.string(), state: z.string().optional() });
 const Case = z.object({

@@ -73,7 +73,7 @@ export const FILES: Readonly<Record<string, string>> = {
   migration: "prisma/migrations/{{stamp}}_{{table}}/migration.sql",
   feature: "server/features/{{feature}}/index.ts",
   store: "server/features/{{feature}}/store.ts",
-  test: "test/features/{{feature}}.test.ts",
+  test: "test/features/{{feature}}/{{feature}}.test.ts",
   "screen-list": "portal/src/screens/{{feature}}/{{feature}}.tsx",
   "screen-detail": "portal/src/screens/{{feature}}/{{one}}.tsx",
   "screen-text": "portal/src/screens/{{feature}}/text.ts",

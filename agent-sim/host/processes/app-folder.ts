@@ -2,7 +2,7 @@
 import { lstatSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { z } from "zod";
-import { DesiredApp, ReportedApp } from "../../../protocol/records/app-spec.ts";
+import { DesiredApp, ReportedApp } from "../../../protocol/records/apps/app-spec.ts";
 import { HostFailure, refuse } from "../host.ts";
 import { type Disk, isUnfinished, readText, replaceFile, syncFolder } from "./disk.ts";
 import { ProcessName } from "./proc.ts";

@@ -1,6 +1,6 @@
 // The process of one app: checks what it needs, starts it, waits until it is healthy, and measures it.
 
-import type { DesiredApp } from "../../../protocol/records/app-spec.ts";
+import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
 import { pause } from "../../agent/index.ts";
 import { environmentOf, HostFailure, portsOf, refuse, type Secrets, takesSecrets } from "../host.ts";
 import type { AppFolder } from "./app-folder.ts";

@@ -1,5 +1,5 @@
 // The changes of an app, step by step. Each step is on record before it is taken, and each change can begin anew after any of them.
-import type { DesiredApp } from "../../../protocol/records/app-spec.ts";
+import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
 import { HostFailure, portsOf, type ReportedFailure, toAppFailure } from "../host.ts";
 import type { AppChange } from "./app-folder.ts";
 import type { Start } from "./app-process.ts";

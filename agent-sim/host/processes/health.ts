@@ -1,6 +1,6 @@
 // Asks an app over HTTP whether it is healthy.
 import { get } from "node:http";
-import type { DesiredApp } from "../../../protocol/records/app-spec.ts";
+import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
 import { portsOf } from "../host.ts";
 
 /** Null if it is healthy, else what it answered. An app without a check is healthy while it runs. */

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { realpathSync } from "node:fs";
 import { join, sep } from "node:path";
 import { hiddenTexts } from "../../../protocol/kit/log-text.ts";
-import type { DesiredApp } from "../../../protocol/records/app-spec.ts";
+import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
 import { packageRoot, type Time, until } from "../../agent/index.ts";
 import { environmentOf, HostFailure, refuse, type Secrets } from "../host.ts";
 import type { AppFolder } from "./app-folder.ts";

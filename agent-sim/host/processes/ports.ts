@@ -1,7 +1,7 @@
 // Checks before an app starts that its ports are free on this machine.
 import { createSocket } from "node:dgram";
 import { createServer } from "node:net";
-import type { DesiredApp } from "../../../protocol/records/app-spec.ts";
+import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
 import { HostFailure, portsOf } from "../host.ts";
 
 type Protocol = DesiredApp["spec"]["ports"][number]["protocol"];

@@ -1,6 +1,6 @@
 // One app of the process host: decides which change brings it to what is desired, and supervises it between the changes.
 import { isDeepStrictEqual } from "node:util";
-import type { DesiredApp, ReportedApp } from "../../../protocol/records/app-spec.ts";
+import type { DesiredApp, ReportedApp } from "../../../protocol/records/apps/app-spec.ts";
 import { checkDesired, type HostFailure, portsOf, toAppFailure } from "../host.ts";
 import { carryOut, halt, remove, update } from "./changes.ts";
 import type { AppContext } from "./settings.ts";

@@ -1,6 +1,6 @@
 // Watches a running app: starts it again when it ends, gives up when it ends too often, and asks for its health.
 
-import type { DesiredApp, ReportedApp } from "../../../protocol/records/app-spec.ts";
+import type { DesiredApp, ReportedApp } from "../../../protocol/records/apps/app-spec.ts";
 import { pause } from "../../agent/index.ts";
 import { HostFailure, toAppFailure, toHostFailure } from "../host.ts";
 import type { AppRecord } from "./app-folder.ts";

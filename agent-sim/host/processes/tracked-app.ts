@@ -1,5 +1,5 @@
 // What the process host knows of one app, in memory and on disk, and how that is reported.
-import type { DesiredApp, ReportedApp } from "../../../protocol/records/app-spec.ts";
+import type { DesiredApp, ReportedApp } from "../../../protocol/records/apps/app-spec.ts";
 import { HostFailure, portsOf, type ReportedFailure, toAppFailure, toHostFailure } from "../host.ts";
 import { type AppFolder, type AppRecord, NO_RECORD, openAppFolder } from "./app-folder.ts";
 import type { AppProcess } from "./app-process.ts";

@@ -8,9 +8,9 @@ import { Dialog } from "../ui/dialog.tsx";
 import { Failure } from "../ui/failure.tsx";
 import { Page, Skeleton } from "../ui/parts.tsx";
 import { NoTenant } from "./no-tenant.tsx";
-import css from "./outside.module.css";
-import { Outside } from "./outside.tsx";
 import { Shell } from "./shell.tsx";
+import css from "./signed-out-frame.module.css";
+import { Outside } from "./signed-out-frame.tsx";
 
 const INVITE = "/invite";
 /** Screens that need no tenant. */

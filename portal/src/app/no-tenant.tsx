@@ -7,8 +7,8 @@ import { resume, useMe } from "../api/session.ts";
 import { SignOut } from "../parts/sign-out.tsx";
 import { Field, Form, TextField } from "../ui/dialog.tsx";
 import { Failure } from "../ui/failure.tsx";
+import { tokenOf } from "../ui/fields/trim-input.ts";
 import { Loaded, Page, Panel } from "../ui/parts.tsx";
-import { tokenOf } from "../ui/typed.ts";
 
 /** A name as the tenant's part of URLs: `Café Nord` becomes `cafe-nord`. */
 const slugOf = (name: string): string =>

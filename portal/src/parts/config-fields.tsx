@@ -1,8 +1,8 @@
 // The form of an application, made from the schema of its configuration. What the gateway refused stands at the field.
 import type { App } from "@mooring/client";
 import { type RefObject, useEffect, useRef } from "react";
-import { Check } from "../ui/checks.tsx";
 import { Field } from "../ui/dialog.tsx";
+import { Check } from "../ui/fields/checks.tsx";
 import { type AppSecret, type ConfigProperty, type ConfigSchema, configField, type Refused, secretField } from "./app-config.ts";
 import { text } from "./app-text.ts";
 

@@ -1,7 +1,7 @@
 // The question before an app goes from its device, with or without its data.
 import { useState } from "react";
-import { Check } from "../ui/checks.tsx";
 import { Confirm, type ConfirmProps } from "../ui/dialog.tsx";
+import { Check } from "../ui/fields/checks.tsx";
 import { text } from "./app-text.ts";
 
 export interface RemoveAppProps extends Pick<ConfirmProps, "action" | "onClose"> {

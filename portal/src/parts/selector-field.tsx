@@ -5,7 +5,7 @@ import { useDeferredValue, useId, useState } from "react";
 import { api } from "../api/client.ts";
 import { counted } from "../ui/count.ts";
 import { deviceLabel } from "../ui/device-label.ts";
-import { type Choice, PickField } from "../ui/pick-field.tsx";
+import { type Choice, PickField } from "../ui/fields/pick-field.tsx";
 import css from "./selector-field.module.css";
 
 export type Selector = NonNullable<Member["selector"]>;

@@ -1,11 +1,11 @@
 // The signed-in user's own account: profile, default tenant, notification preferences, export, deletion.
 import { contract, type Notification } from "../../../protocol/index.ts";
-import { createCached } from "../../core/cached.ts";
 import type { Tx } from "../../core/database.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
-import { userOf } from "../../core/user-of.ts";
+import { userOf } from "../../core/people/user-of.ts";
+import { createCached } from "../../core/structures/cached.ts";
 import type { Job } from "../../platform/jobs.ts";
-import type { Consumer } from "../../platform/outbox.ts";
+import type { Consumer } from "../../platform/outbox/outbox.ts";
 import type { Feature } from "../kit.ts";
 import type { MemberTenant } from "../tenants/index.ts";
 import { createDeletion } from "./deletion.ts";

@@ -2,9 +2,9 @@
 import { NOTICES, type Notice, type Notification, type TenantId } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
 import type { DispatchedEvent } from "../../core/events.ts";
-import { type Letter, oneLine } from "../../core/mail.ts";
+import { type Letter, oneLine } from "../../core/ports/mail.ts";
 import { type SystemScope, userIdOf } from "../../core/scope.ts";
-import type { Consumer } from "../../platform/outbox.ts";
+import type { Consumer } from "../../platform/outbox/outbox.ts";
 import type { Recipient } from "../tenants/index.ts";
 import { findProfiles } from "./store.ts";
 import type { AccountDeps } from "./types.ts";

@@ -3,7 +3,7 @@ import type { Prisma } from "../../../prisma/generated/client.ts";
 import type { Notice, Notification, TenantId } from "../../../protocol/index.ts";
 import { systemClock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
-import { given } from "../../core/records.ts";
+import { given } from "../../core/rows/records.ts";
 
 export type Choices = Readonly<Partial<Record<Notice, Omit<Notification, "event">>>>;
 

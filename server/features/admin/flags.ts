@@ -1,11 +1,11 @@
 // Feature flags: operators set them for the installation or for one tenant, features read them through a cache of five seconds.
 import { type contract, type FeatureFlag, FLAG_NAMES, FLAGS, type Flag, isFlag, type TenantId } from "../../../protocol/index.ts";
-import { createCached } from "../../core/cached.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Clients, Tx } from "../../core/database.ts";
 import type { Handlers } from "../../core/feature.ts";
-import type { Flags } from "../../core/flags.ts";
+import type { Flags } from "../../core/people/flags.ts";
 import { actorOf } from "../../core/scope.ts";
+import { createCached } from "../../core/structures/cached.ts";
 
 const CACHE_MS = 5_000;
 const MAX_TENANTS = 100;

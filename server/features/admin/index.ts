@@ -3,8 +3,8 @@
 import { contract } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
 import { implement } from "../../core/feature.ts";
-import type { Flags } from "../../core/flags.ts";
-import type { Bus } from "../../platform/bus.ts";
+import type { Flags } from "../../core/people/flags.ts";
+import type { Bus } from "../../platform/cluster/bus.ts";
 import type { Job, JobBook } from "../../platform/jobs.ts";
 import type { Feature } from "../kit.ts";
 import { createFlags } from "./flags.ts";

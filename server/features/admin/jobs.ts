@@ -2,8 +2,8 @@
 import type { BackgroundJob, contract } from "../../../protocol/index.ts";
 import type { SqlTx } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
+import type { FindStuck } from "../../core/people/stuck.ts";
 import { statement } from "../../core/statements.ts";
-import type { FindStuck } from "../../core/stuck.ts";
 import type { Job, JobBook, JobRun } from "../../platform/jobs.ts";
 
 export interface JobsViewDeps {

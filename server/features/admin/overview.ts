@@ -1,10 +1,10 @@
 // What operators see over all tenants: figures, users, devices, and everything that is stuck.
 import type { contract, InstallationStats, StuckItem } from "../../../protocol/index.ts";
-import { createCached } from "../../core/cached.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Handlers } from "../../core/feature.ts";
-import type { FindStuck, Stuck } from "../../core/stuck.ts";
-import type { OutboxFigures } from "../../platform/outbox-rows.ts";
+import type { FindStuck, Stuck } from "../../core/people/stuck.ts";
+import { createCached } from "../../core/structures/cached.ts";
+import type { OutboxFigures } from "../../platform/outbox/outbox-rows.ts";
 import type { AnyDevice } from "../devices/index.ts";
 import type { AnyTenant } from "../tenants/index.ts";
 import type { NodeRow } from "./store.ts";

@@ -2,8 +2,8 @@
 import { secondsFromNow } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
+import type { Stuck } from "../../core/people/stuck.ts";
 import { statement } from "../../core/statements.ts";
-import type { Stuck } from "../../core/stuck.ts";
 
 export interface NodeReport {
   readonly nodeId: string;

@@ -2,7 +2,7 @@
 import type { AlertMetric } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
 import { newId } from "../../core/ids.ts";
-import type { Db } from "../../platform/db.ts";
+import type { Db } from "../../platform/database/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import { type Clearing, createIncidents, type Firing, type IncidentsDeps } from "./incidents.ts";
 import { clearThresholdOf, step, type TargetState } from "./model.ts";

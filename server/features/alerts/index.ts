@@ -2,7 +2,7 @@
 import { contract } from "../../../protocol/index.ts";
 import { secondsFromNow } from "../../core/clock.ts";
 import { implement } from "../../core/feature.ts";
-import type { FindStuck } from "../../core/stuck.ts";
+import type { FindStuck } from "../../core/people/stuck.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
 import { type ActionsDeps, createAlertHandlers } from "./actions.ts";
 import { type ChannelsDeps, createChannelHandlers, createSilenceHandlers } from "./channels.ts";

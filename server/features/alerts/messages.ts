@@ -1,7 +1,7 @@
 // What channels are told, and the form in which each kind of service takes it. Names come from devices, so every text is bounded and escaped.
 import type { ChannelConfig, ChannelType } from "../../../protocol/index.ts";
-import type { Letter } from "../../core/mail.ts";
-import { oneLine } from "../../core/mail.ts";
+import type { Letter } from "../../core/ports/mail.ts";
+import { oneLine } from "../../core/ports/mail.ts";
 import type { DueAlert } from "./store/notifications.ts";
 
 export interface AlertMessage {

@@ -3,7 +3,7 @@ import type { TenantId } from "../../../protocol/index.ts";
 import { type Clock, secondsFromNow } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { newId } from "../../core/ids.ts";
-import type { Db } from "../../platform/db.ts";
+import type { Db } from "../../platform/database/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import { type AlertMessage, alertMessageOf } from "./messages.ts";
 import type { Send, SendOutcome } from "./send.ts";

@@ -1,7 +1,7 @@
 // Tries a rule on stored data, with the same steps as the evaluation: which devices would have opened an alert, and when.
 import type { AlertPreview, AlertRule, AlertScope, METRICS_WITH_HISTORY } from "../../../protocol/index.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import type { Db } from "../../platform/db.ts";
+import type { Db } from "../../platform/database/db.ts";
 import { judgeValue, step, type TargetState } from "./model.ts";
 import { findNear, findSilent, readSamples, type Sample } from "./store/preview.ts";
 

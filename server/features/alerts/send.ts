@@ -1,8 +1,8 @@
 // Sends one message to one channel: over the outbound client, or as mail. Says what came of it, and whether another attempt can help.
 import type { ChannelConfig } from "../../../protocol/index.ts";
-import { oneLine } from "../../core/mail.ts";
-import { type Outbound, OutboundError, type OutboundFailure } from "../../core/outbound.ts";
-import { standardHeaders } from "../../core/standard-webhooks.ts";
+import { standardHeaders } from "../../core/people/standard-webhooks.ts";
+import { oneLine } from "../../core/ports/mail.ts";
+import { type Outbound, OutboundError, type OutboundFailure } from "../../core/ports/outbound.ts";
 import type { FeatureKit } from "../kit.ts";
 import { configContext, openConfig } from "./channel-config.ts";
 import { type AlertMessage, letterOf, postOf } from "./messages.ts";

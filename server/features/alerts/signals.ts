@@ -1,7 +1,7 @@
 // Events as rules see them: the outbox hands over every event, and those that a rule of their tenant waits for are kept.
 import type { DispatchedEvent } from "../../core/events.ts";
-import type { Db } from "../../platform/db.ts";
-import type { Consumer } from "../../platform/outbox.ts";
+import type { Db } from "../../platform/database/db.ts";
+import type { Consumer } from "../../platform/outbox/outbox.ts";
 import { findEventTypes } from "./store/rules.ts";
 import { insertSignals, type Signal } from "./store/signals.ts";
 

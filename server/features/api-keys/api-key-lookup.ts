@@ -2,14 +2,14 @@
 
 import { type ApiKey, HELD } from "../../../protocol/index.ts";
 import { type Access, createAccess, type DeviceLimit, type ToLimit } from "../../core/access.ts";
-import { createCached } from "../../core/cached.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { secretHash } from "../../core/ids.ts";
-import type { ApiKeyLookup, ApiKeyRecord, Memberships } from "../../core/lookups.ts";
+import type { ApiKeyLookup, ApiKeyRecord, Memberships } from "../../core/ports/lookups.ts";
+import type { SecurityWatch } from "../../core/ports/security.ts";
 import { userIdOf } from "../../core/scope.ts";
-import type { SecurityWatch } from "../../core/security.ts";
+import { createCached } from "../../core/structures/cached.ts";
 import type { Job } from "../../platform/jobs.ts";
 import { isWellFormed } from "./keys.ts";
 import { findByHash, type MovedKey, type Use, writeUses } from "./store.ts";

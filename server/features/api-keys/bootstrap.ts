@@ -1,8 +1,8 @@
 // The bootstrap key of a user, for the operator's command line.
 
 import type { Role, TenantId } from "../../../protocol/index.ts";
-import { operatorTx } from "../../core/audit.ts";
 import { newId } from "../../core/ids.ts";
+import { operatorTx } from "../../core/ports/audit.ts";
 import { actorOfUser } from "../../core/scope.ts";
 import type { FeatureKit } from "../kit.ts";
 import { makeKey } from "./keys.ts";

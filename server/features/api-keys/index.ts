@@ -2,15 +2,15 @@
 
 import { type ApiKey, contract, type DeviceSelector, HELD, isPermission, type Permission, permits } from "../../../protocol/index.ts";
 import { permissionsIn, type ToLimit } from "../../core/access.ts";
-import { findActors } from "../../core/actors.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
-import type { ApiKeyLookup, Memberships } from "../../core/lookups.ts";
+import { findActors } from "../../core/people/actors.ts";
+import type { ApiKeyLookup, Memberships } from "../../core/ports/lookups.ts";
 import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts";
-import type { Db } from "../../platform/db.ts";
+import type { Db } from "../../platform/database/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
 import { createApiKeyLookup } from "./api-key-lookup.ts";

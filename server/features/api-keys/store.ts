@@ -6,11 +6,11 @@ import { storedSelector } from "../../core/access.ts";
 import { DAY_SECONDS, secondsFromNow, systemClock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
-import { createListing } from "../../core/listing.ts";
-import { given, type RowOf, recordOf } from "../../core/records.ts";
+import { createListing } from "../../core/rows/listing.ts";
+import { given, type RowOf, recordOf } from "../../core/rows/records.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import { LOCK, statement } from "../../core/statements.ts";
-import { orNull } from "../../platform/db-errors.ts";
+import { orNull } from "../../platform/database/db-errors.ts";
 import type { MadeKey } from "./keys.ts";
 
 /** A key that has at most so long to live is expiring. */

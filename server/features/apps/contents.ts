@@ -1,7 +1,7 @@
 // What people may install: a template that the tenant's plan allows, with a configuration that fits it.
 import type { AppConfig } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
-import { isDeeperThan, jsonBytes } from "../../core/json-bounds.ts";
+import { isDeeperThan, jsonBytes } from "../../core/rows/json-bounds.ts";
 import type { TenantScope } from "../../core/scope.ts";
 import type { Plan } from "../tenants/index.ts";
 import type { ConfigFault } from "./catalogue/check-config.ts";

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import type { DesiredApp } from "../../../protocol/index.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import type { Db } from "../../platform/db.ts";
+import type { Db } from "../../platform/database/db.ts";
 import { toDesired } from "./record.ts";
 import { appsOnDevice, readDesired } from "./store/apps.ts";
 

@@ -1,6 +1,6 @@
 // Why an app failed, as records and events tell it: by the agent's word, or by how the command ended. Secrets of the app never appear.
 import { type AppFailure, type CommandId, masking, newestLines, type ReportedApp } from "../../../protocol/index.ts";
-import type { Outcome } from "../../core/command-outcomes.ts";
+import type { Outcome } from "../../core/ports/command-outcomes.ts";
 
 /** By the agent's word. */
 export const failureSaid = (

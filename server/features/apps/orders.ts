@@ -1,14 +1,14 @@
 // What people want of apps, as orders to the device's agent: the app's row, the device's desired version and the command change together or not at all.
 import { type AppId, type AppSpec, contract, type DeploymentId, type DeviceId } from "../../../protocol/index.ts";
-import { orderOf } from "../../core/command-outcomes.ts";
 import type { Tx } from "../../core/database.ts";
-import type { Enqueue } from "../../core/delivery.ts";
 import { isAppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import { newId } from "../../core/ids.ts";
+import { orderOf } from "../../core/ports/command-outcomes.ts";
+import type { Enqueue } from "../../core/ports/delivery.ts";
 import type { SystemScope } from "../../core/scope.ts";
+import type { SealedSecrets } from "./app-secrets.ts";
 import { type AppRow, toDesired } from "./record.ts";
-import type { SealedSecrets } from "./sealing.ts";
 import { type AppEvent, moveApp } from "./states.ts";
 import type { Steps } from "./steps.ts";
 import type { AppPatch } from "./store/app-row.ts";

@@ -1,6 +1,6 @@
 // Between rows of apps and what others see of them: people, and the device's agent.
 import { App, type DesiredApp, type ReportedApp } from "../../../protocol/index.ts";
-import { recordOf } from "../../core/records.ts";
+import { recordOf } from "../../core/rows/records.ts";
 import { isInTransition } from "./states.ts";
 import type { AppRow } from "./store/app-row.ts";
 

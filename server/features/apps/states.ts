@@ -1,6 +1,6 @@
 // The states of an app and the changes between them. A change that is not listed here does not happen.
 import type { AppStatus } from "../../../protocol/index.ts";
-import { createStateMachine } from "../../core/state-machine.ts";
+import { createStateMachine } from "../../core/structures/state-machine.ts";
 
 const NEXT: Readonly<Record<AppStatus, readonly AppStatus[]>> = {
   pending: ["installing", "error", "removing"],

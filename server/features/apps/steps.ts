@@ -5,7 +5,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { type Emit, type Happened, happened } from "../../core/events.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import { addTimelineStep } from "../../core/timeline.ts";
+import { addTimelineStep } from "../../core/structures/timeline.ts";
 import type { AppRow } from "./record.ts";
 import { type AppEvent, moveApp } from "./states.ts";
 import type { AppPatch } from "./store/app-row.ts";

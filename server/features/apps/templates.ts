@@ -1,7 +1,7 @@
 // The catalogue as a tenant sees it: which applications there are, and which its plan allows.
 import { type AppTemplate, type contract, PLANS, type Plan as Tier, toWindow } from "../../../protocol/index.ts";
-import { bindingOf, readCursor, writeCursor } from "../../core/cursor.ts";
 import type { Handlers } from "../../core/feature.ts";
+import { bindingOf, readCursor, writeCursor } from "../../core/rows/cursor.ts";
 import type { TenantFacts, TenantScope } from "../../core/scope.ts";
 import type { FeatureKit } from "../kit.ts";
 import type { Plan } from "../tenants/index.ts";

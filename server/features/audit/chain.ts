@@ -1,7 +1,7 @@
 // The hash chain of a tenant's log. Each record's hash covers the record and the hash before it; the signature covers both ends of the chain, so
 // that whoever can write to the database, but has no master key, can neither change, remove nor reorder records without being found.
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { fingerprint } from "../../core/fingerprint.ts";
+import { fingerprint } from "../../core/rows/fingerprint.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
 
 /** A record's columns. Whatever they hold, the hash covers. */

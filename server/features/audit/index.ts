@@ -1,13 +1,13 @@
 // The audit log: one record for each change, written with it, chained by hashes, read by a tenant's administrators and by operators.
 
 import { type AuditLog, contract, type TenantId } from "../../../protocol/index.ts";
-import { findActors } from "../../core/actors.ts";
-import type { AuditTrail } from "../../core/audit.ts";
 import type { Clients } from "../../core/database.ts";
 import { implement } from "../../core/feature.ts";
+import { findActors } from "../../core/people/actors.ts";
+import type { AuditTrail } from "../../core/ports/audit.ts";
+import { INSTALLATION } from "../../core/ports/security.ts";
 import { actorOfUser } from "../../core/scope.ts";
-import { INSTALLATION } from "../../core/security.ts";
-import type { Db } from "../../platform/db.ts";
+import type { Db } from "../../platform/database/db.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
 import type { Feature } from "../kit.ts";
 import { createChainSigner, hex, type SealedRow } from "./chain.ts";

@@ -1,6 +1,6 @@
 // Deletes old records from the beginning of each log. The chain keeps the hash of the last one that it lost, signed, so the rest still verifies.
 import { DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
-import type { Db } from "../../platform/db.ts";
+import type { Db } from "../../platform/database/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { ChainSigner } from "./chain.ts";
 import { deleteUpTo, findTenantWithOld, lastOld, lockChain } from "./store.ts";

@@ -3,8 +3,8 @@ import type { Prisma } from "../../../prisma/generated/client.ts";
 import type { Page } from "../../../protocol/index.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
-import { createListing } from "../../core/listing.ts";
-import { given } from "../../core/records.ts";
+import { createListing } from "../../core/rows/listing.ts";
+import { given } from "../../core/rows/records.ts";
 import { statement } from "../../core/statements.ts";
 import type { SealedRow, SignedChain } from "./chain.ts";
 

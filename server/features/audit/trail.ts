@@ -1,8 +1,9 @@
 // Writes the record of a transaction: reads what PostgreSQL kept of its changes, takes the next place in the tenant's chain and signs the new end.
-import type { AuditEntry, AuditTrail } from "../../core/audit.ts";
+
 import type { SqlTx } from "../../core/events.ts";
 import { newId } from "../../core/ids.ts";
-import { INSTALLATION } from "../../core/security.ts";
+import type { AuditEntry, AuditTrail } from "../../core/ports/audit.ts";
+import { INSTALLATION } from "../../core/ports/security.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
 import { type Chain, type ChainSigner, createChainSigner, hashOfRow, type SealedRow } from "./chain.ts";
 import { type Captured, readChanges } from "./changes.ts";

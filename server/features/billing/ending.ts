@@ -1,8 +1,8 @@
 // The end of a tenant's billing: what Stripe would go on charging is canceled before the tenant's rows go.
 import { secondsFromNow, systemClock } from "../../core/clock.ts";
+import type { Stuck } from "../../core/people/stuck.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import type { Stuck } from "../../core/stuck.ts";
-import type { Db } from "../../platform/db.ts";
+import type { Db } from "../../platform/database/db.ts";
 import type { BillingProvider } from "./provider.ts";
 import type { StoredSubscription } from "./rules.ts";
 import { findUncanceled, listSubscriptions } from "./store/subscriptions.ts";

@@ -7,7 +7,7 @@ import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import { implement } from "../../core/feature.ts";
 import type { SystemScope, TenantScope } from "../../core/scope.ts";
-import type { Db } from "../../platform/db.ts";
+import type { Db } from "../../platform/database/db.ts";
 import type { Feature } from "../kit.ts";
 import type { Counters, LimitCrossing, Plan, TenantStanding } from "../tenants/index.ts";
 import { createEndBilling, type EndBilling } from "./ending.ts";

@@ -4,7 +4,7 @@ import { contract } from "../../../protocol/index.ts";
 import { type Clock, DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { type Emit, happened } from "../../core/events.ts";
-import type { Db } from "../../platform/db.ts";
+import type { Db } from "../../platform/database/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import { localInvoice } from "./local-provider.ts";
 import { priceOf } from "./prices.ts";

@@ -3,7 +3,7 @@ import { contract } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import type { Db } from "../../platform/db.ts";
+import type { Db } from "../../platform/database/db.ts";
 import type { TenantStanding } from "../tenants/index.ts";
 import type { ProviderEvent, ReadProviderEvent } from "./provider.ts";
 import { providerOrderOf } from "./rules.ts";

@@ -1,5 +1,5 @@
 // The bounds of every batch of the queue.
-import { isUnavailable } from "../../platform/db-errors.ts";
+import { isUnavailable } from "../../platform/database/db-errors.ts";
 import type { CommandSettings } from "./settings.ts";
 
 /** Whether a failed batch is worth running row by row. When the database is away, each row would only fail again. */

@@ -2,8 +2,8 @@
 // A command is created within the call that queued it; delivery, acknowledgement and end stand in traces of their own that link to that call.
 import { isOpen } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
-import { isSampled, type PastSpan, type Tracing, traceIdOf } from "../../core/trace.ts";
-import type { Log } from "../../platform/log.ts";
+import { isSampled, type PastSpan, type Tracing, traceIdOf } from "../../core/ports/trace.ts";
+import type { Log } from "../../platform/telemetry/log.ts";
 import type { Instant } from "./state.ts";
 import type { CommandRow } from "./store/rows.ts";
 import type { Transition } from "./transitions.ts";

@@ -1,14 +1,15 @@
 // Queues commands that other features order inside their own transactions: the command exists if and only if its cause does.
-import type { CommandOrder, Enqueue } from "../../core/delivery.ts";
+
 import { AppError } from "../../core/errors.ts";
-import { fingerprint } from "../../core/fingerprint.ts";
 import { newId } from "../../core/ids.ts";
-import { isDeeperThan, jsonBytes } from "../../core/json-bounds.ts";
+import type { CommandOrder, Enqueue } from "../../core/ports/delivery.ts";
+import { fingerprint } from "../../core/rows/fingerprint.ts";
+import { isDeeperThan, jsonBytes } from "../../core/rows/json-bounds.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Admission, NewCommand } from "./admission.ts";
-import type { AfterCommit } from "./after-commit.ts";
 import { type CommandType, commandType, declaredType, laneOf, systemType } from "./command-types.ts";
 import type { QueueQuota } from "./queue-quota.ts";
+import type { AfterCommit } from "./sending/after-commit.ts";
 import type { CommandSettings } from "./settings.ts";
 import { admitCommands, insertCommands } from "./store/create.ts";
 

@@ -1,10 +1,10 @@
 // The jobs of the queue. The reaper enforces deadlines, the sweep finds due and canceled commands whose hint got lost, retention deletes what ended long ago.
 
 import type { Clock } from "../../core/clock.ts";
-import type { Db } from "../../platform/db.ts";
+import type { Db } from "../../platform/database/db.ts";
 import type { Job } from "../../platform/jobs.ts";
-import type { AfterCommit } from "./after-commit.ts";
 import type { CommandTelemetry } from "./command-telemetry.ts";
+import type { AfterCommit } from "./sending/after-commit.ts";
 import type { CommandSettings } from "./settings.ts";
 import { lockOverdue } from "./store/lock.ts";
 import { findSweepable } from "./store/read.ts";

@@ -2,11 +2,11 @@
 // ends, the acks of other commands go on, and a job calls the handler again.
 import type { z } from "zod";
 import { type CommandType, isOpen } from "../../../protocol/index.ts";
-import type { Outcome, RegisteredOutcome, UnsuccessfulStatus } from "../../core/command-outcomes.ts";
 import type { Tx } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
-import type { Db } from "../../platform/db.ts";
-import { isConflict, isUnavailable } from "../../platform/db-errors.ts";
+import type { Outcome, RegisteredOutcome, UnsuccessfulStatus } from "../../core/ports/command-outcomes.ts";
+import type { Db } from "../../platform/database/db.ts";
+import { isConflict, isUnavailable } from "../../platform/database/db-errors.ts";
 import type { Job } from "../../platform/jobs.ts";
 import { addUntold, payloadsOf, removeUntold, retryLater, takeUntold } from "./store/outcomes.ts";
 import { findCommand } from "./store/read.ts";

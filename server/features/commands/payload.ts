@@ -1,5 +1,5 @@
 // Bounds a command's output, which is cut beyond them.
-import { isDeeperThan, jsonBytes } from "../../core/json-bounds.ts";
+import { isDeeperThan, jsonBytes } from "../../core/rows/json-bounds.ts";
 
 // Deeper than people write, and not deep enough to overflow a stack here or in the database.
 const MAX_OUTPUT_DEPTH = 64;

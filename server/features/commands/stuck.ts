@@ -1,6 +1,6 @@
 // Commands that wait for longer than they should, and outcomes that could not be handled, with the reason.
-import type { FindStuck, Stuck } from "../../core/stuck.ts";
-import type { Db } from "../../platform/db.ts";
+import type { FindStuck, Stuck } from "../../core/people/stuck.ts";
+import type { Db } from "../../platform/database/db.ts";
 import { type BlockedCommand, findBlocked, findOverdue, findUntold } from "./store/stuck.ts";
 
 // The reaper runs every few seconds.

@@ -7,7 +7,7 @@ import { happened } from "../../core/events.ts";
 import type { Afterwards, Handlers } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
 import { actorOf, type TenantScope } from "../../core/scope.ts";
-import { addTimelineStep } from "../../core/timeline.ts";
+import { addTimelineStep } from "../../core/structures/timeline.ts";
 import type { Placing } from "../apps/index.ts";
 import type { FeatureKit } from "../kit.ts";
 import { eventData, type TakeStep } from "./follow.ts";

@@ -5,7 +5,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { type Emit, type Happened, happened } from "../../core/events.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import { addTimelineStep } from "../../core/timeline.ts";
+import { addTimelineStep } from "../../core/structures/timeline.ts";
 import type { AppMove, FollowApp } from "../apps/index.ts";
 import { canMoveDeployment, type DeploymentEvent, moveDeployment } from "./states.ts";
 import { type DeploymentChange, type DeploymentRow, insertRevision, lockDeployment, saveDeployment } from "./store/deployments.ts";

@@ -4,7 +4,7 @@ import type { Clock } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Handlers } from "../../core/feature.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import type { Db } from "../../platform/db.ts";
+import type { Db } from "../../platform/database/db.ts";
 import type { LogReads, Placing } from "../apps/index.ts";
 import type { Until } from "../live/index.ts";
 import { nextContent } from "./changes.ts";

@@ -1,6 +1,6 @@
 // The states of a deployment and the changes between them. A change that is not listed here does not happen.
 import type { DeploymentStatus } from "../../../protocol/index.ts";
-import { createStateMachine } from "../../core/state-machine.ts";
+import { createStateMachine } from "../../core/structures/state-machine.ts";
 
 const NEXT: Readonly<Record<DeploymentStatus, readonly DeploymentStatus[]>> = {
   pending: ["queued", "cancelling", "deleting"],

@@ -2,12 +2,12 @@
 // from the caches of all nodes.
 import { LRUCache } from "lru-cache";
 import { type AgentId, contract } from "../../../protocol/index.ts";
-import type { AgentRecord, AgentRegistry } from "../../core/agent-registry.ts";
-import { chunk, IDS_PER_MESSAGE } from "../../core/chunk.ts";
 import { type Emit, happened } from "../../core/events.ts";
-import { createStringInterner } from "../../core/string-interner.ts";
-import type { Bus } from "../../platform/bus.ts";
-import type { Db } from "../../platform/db.ts";
+import type { AgentRecord, AgentRegistry } from "../../core/ports/agent-registry.ts";
+import { chunk, IDS_PER_MESSAGE } from "../../core/rows/chunk.ts";
+import { createStringInterner } from "../../core/structures/string-interner.ts";
+import type { Bus } from "../../platform/cluster/bus.ts";
+import type { Db } from "../../platform/database/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
 import { secretContext } from "./rules.ts";

@@ -1,10 +1,11 @@
 // Begins the sessions of agents: in one transaction takes presence over and settles the commands that the agents still hold.
 // Hellos at the same time share a transaction, because a site that lost its line comes back all at once; if it fails, each hello runs by itself.
-import type { CommandDelivery } from "../../core/delivery.ts";
+
 import type { SqlTx } from "../../core/events.ts";
-import type { AgentSessions, SessionBegun, SessionHello } from "../../core/sessions.ts";
-import type { CreateBatch } from "../../platform/batch.ts";
-import type { Db } from "../../platform/db.ts";
+import type { AgentSessions, SessionBegun, SessionHello } from "../../core/ports/agent-sessions.ts";
+import type { CommandDelivery } from "../../core/ports/delivery.ts";
+import type { CreateBatch } from "../../platform/database/batch.ts";
+import type { Db } from "../../platform/database/db.ts";
 import type { Presence } from "./presence.ts";
 import { type DeviceSettings, deviceSettings } from "./settings.ts";
 

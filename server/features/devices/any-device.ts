@@ -2,7 +2,7 @@
 import { type AdminDevice, type AgentId, CLOSE, type DeviceId, type TenantId } from "../../../protocol/index.ts";
 import type { Clients } from "../../core/database.ts";
 import type { Afterwards } from "../../core/feature.ts";
-import type { Evictor } from "../../core/sessions.ts";
+import type { Evictor } from "../../core/ports/agent-sessions.ts";
 
 export interface AnyDevice {
   withFingerprint(fingerprint: string): Promise<AdminDevice[]>;

@@ -1,13 +1,13 @@
 // Pairs devices in the caller's transaction: new machines become devices, known ones of the same tenant get a new secret.
 import { type AgentId, CLOSE, contract, type DeviceId, type TenantId } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
-import type { DeviceRef } from "../../core/delivery.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import { newId, newSecret } from "../../core/ids.ts";
+import type { Evictor } from "../../core/ports/agent-sessions.ts";
+import type { DeviceRef } from "../../core/ports/delivery.ts";
+import type { SecurityWatch } from "../../core/ports/security.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import type { SecurityWatch } from "../../core/security.ts";
-import type { Evictor } from "../../core/sessions.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
 import type { DeploymentGroups } from "../deployments/index.ts";
 import type { Agents } from "./agent-registry.ts";

@@ -3,7 +3,7 @@ import type { Device, DeviceQuery, Page } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import type { Db } from "../../platform/db.ts";
+import type { Db } from "../../platform/database/db.ts";
 import { findKnown } from "./store/devices.ts";
 import { addToFleet, countByFleet, type FleetCounts, type FleetRef, inFleet, removeFromFleet, summarizeFleet } from "./store/fleets.ts";
 import { listDevices } from "./store/list.ts";

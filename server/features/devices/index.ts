@@ -1,20 +1,20 @@
 // Devices: paired machines, their presence and their secrets. Other features pair through `enrol` and read through `find`.
 import { CLOSE, type CommandId, connectTo, contract, type Device } from "../../../protocol/index.ts";
 import { isLimited } from "../../core/access.ts";
-import type { AuditTrail } from "../../core/audit.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
-import type { DeviceRef, Enqueue } from "../../core/delivery.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
-import { given } from "../../core/records.ts";
+import type { DuplicateProbe, Machine } from "../../core/ports/agent-sessions.ts";
+import type { AuditTrail } from "../../core/ports/audit.ts";
+import type { DeviceRef, Enqueue } from "../../core/ports/delivery.ts";
+import type { SecurityWatch } from "../../core/ports/security.ts";
+import { given } from "../../core/rows/records.ts";
 import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts";
-import type { SecurityWatch } from "../../core/security.ts";
-import type { DuplicateProbe, Machine } from "../../core/sessions.ts";
-import type { CreateBatch } from "../../platform/batch.ts";
-import type { Bus } from "../../platform/bus.ts";
+import type { Bus } from "../../platform/cluster/bus.ts";
+import type { CreateBatch } from "../../platform/database/batch.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
 import type { DeploymentGroups } from "../deployments/index.ts";

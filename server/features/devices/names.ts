@@ -1,8 +1,8 @@
 // The names of devices for live events: read in batches and remembered for a short time.
 import { LRUCache } from "lru-cache";
-import type { DeviceRef } from "../../core/delivery.ts";
 import type { SqlTx } from "../../core/events.ts";
-import type { CreateBatch } from "../../platform/batch.ts";
+import type { DeviceRef } from "../../core/ports/delivery.ts";
+import type { CreateBatch } from "../../platform/database/batch.ts";
 import { findNames } from "./store/devices.ts";
 
 const MAX_KNOWN = 20_000;

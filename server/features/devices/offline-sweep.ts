@@ -1,7 +1,7 @@
 // The sweep that takes silent devices offline. It reads all of presence, so it runs again when the first device may be due, not every two seconds.
 
 import type { SqlTx } from "../../core/events.ts";
-import type { Db } from "../../platform/db.ts";
+import type { Db } from "../../platform/database/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { DeviceSettings } from "./settings.ts";
 import type { StatusChange } from "./store/presence.ts";

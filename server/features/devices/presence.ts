@@ -1,13 +1,13 @@
 // Presence of devices: sockets and REST calls keep a device online, a sweep takes it offline. Each change of status writes its event in the same transaction.
 import { contract } from "../../../protocol/index.ts";
-import type { DeviceRef } from "../../core/delivery.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Emit, happened, type SqlTx } from "../../core/events.ts";
-import { settleInHalves } from "../../core/halves.ts";
-import type { AgentSessions, DuplicateProbe, PresenceUpdate, SessionHello, SocketPresence } from "../../core/sessions.ts";
-import type { CreateBatch } from "../../platform/batch.ts";
-import type { Db } from "../../platform/db.ts";
-import { isTemporary } from "../../platform/db-errors.ts";
+import type { AgentSessions, DuplicateProbe, PresenceUpdate, SessionHello, SocketPresence } from "../../core/ports/agent-sessions.ts";
+import type { DeviceRef } from "../../core/ports/delivery.ts";
+import { settleInHalves } from "../../core/rows/split-batch.ts";
+import type { CreateBatch } from "../../platform/database/batch.ts";
+import type { Db } from "../../platform/database/db.ts";
+import { isTemporary } from "../../platform/database/db-errors.ts";
 import type { Job } from "../../platform/jobs.ts";
 import { createOfflineSweep, OFFLINE_JOB } from "./offline-sweep.ts";
 import type { DeviceSettings } from "./settings.ts";

@@ -1,11 +1,11 @@
 // Reads of devices, and the end of a device's connection, which changes no row.
 import { CLOSE, type contract, type Device, type DeviceId, type DeviceMetrics } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
-import { findEventVersion } from "../../core/event-version.ts";
 import type { Handlers } from "../../core/feature.ts";
-import { partOf } from "../../core/records.ts";
+import type { Evictor } from "../../core/ports/agent-sessions.ts";
+import { findEventVersion } from "../../core/rows/event-version.ts";
+import { partOf } from "../../core/rows/records.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import type { Evictor } from "../../core/sessions.ts";
 import type { FeatureKit } from "../kit.ts";
 import { findDevice, findDeviceSummary, getDevices } from "./store/devices.ts";
 import { countGroups, listDevices } from "./store/list.ts";

@@ -1,17 +1,17 @@
 // The secret with which a device signs, and its rotation: the old secret stays valid until the first use of the new one, unless somebody revokes it.
 import { createHash } from "node:crypto";
 import { CLOSE, contract, type DeviceId } from "../../../protocol/index.ts";
-import type { AuditEntry, AuditTrail } from "../../core/audit.ts";
 import type { Clients } from "../../core/database.ts";
-import type { CommandOrder, Enqueue } from "../../core/delivery.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import type { Handlers, KeyedCall } from "../../core/feature.ts";
 import { newSecret } from "../../core/ids.ts";
+import type { Evictor } from "../../core/ports/agent-sessions.ts";
+import type { AuditEntry, AuditTrail } from "../../core/ports/audit.ts";
+import type { CommandOrder, Enqueue } from "../../core/ports/delivery.ts";
+import type { SecuritySignal, SecurityWatch } from "../../core/ports/security.ts";
 import { actorOf, type Principal, type TenantScope } from "../../core/scope.ts";
-import type { SecuritySignal, SecurityWatch } from "../../core/security.ts";
-import type { Evictor } from "../../core/sessions.ts";
-import type { Db } from "../../platform/db.ts";
+import type { Db } from "../../platform/database/db.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
 import type { Agents } from "./agent-registry.ts";
 import { secretContext } from "./rules.ts";

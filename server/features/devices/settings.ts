@@ -1,6 +1,6 @@
 // Settings of presence and of the agent registry, each with its reason.
-import type { BatchOptions } from "../../platform/batch.ts";
-import { isUnavailable } from "../../platform/db-errors.ts";
+import type { BatchOptions } from "../../platform/database/batch.ts";
+import { isUnavailable } from "../../platform/database/db-errors.ts";
 
 export interface DeviceSettings {
   /** Interval of an agent's heartbeats. */

@@ -1,8 +1,8 @@
 // The signature lock: once a device has signed with v2, the gateway refuses v1 signatures from it, so nobody can downgrade it by stripping a header.
 // The device's row stores the lock, so it survives restarts and the loss of Redis. A person can lift it.
 import { type AgentId, contract, type DeviceId, type TenantId } from "../../../protocol/index.ts";
-import type { DeviceRef } from "../../core/delivery.ts";
 import { type Emit, happened, type SqlTx } from "../../core/events.ts";
+import type { DeviceRef } from "../../core/ports/delivery.ts";
 import type { Agents } from "./agent-registry.ts";
 import { setSignatureVersion } from "./store/agents.ts";
 

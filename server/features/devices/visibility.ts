@@ -1,12 +1,12 @@
 // Which devices a caller sees, who may be limited to some of them.
 import type { TenantId } from "../../../protocol/index.ts";
 import { deviceLimitsOf, isLimited, isSelected } from "../../core/access.ts";
-import { createCached } from "../../core/cached.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
-import type { DeviceTraits } from "../../core/fleet-rules.ts";
-import type { DeviceLookup } from "../../core/lookups.ts";
+import type { DeviceTraits } from "../../core/people/fleet-rules.ts";
+import type { DeviceLookup } from "../../core/ports/lookups.ts";
 import type { SystemScope } from "../../core/scope.ts";
+import { createCached } from "../../core/structures/cached.ts";
 import { findKnown, findMatching, findTraits } from "./store/devices.ts";
 
 export interface Visibility extends Pick<DeviceLookup, "isVisible" | "visible" | "matching"> {

@@ -4,8 +4,8 @@ import { Prisma } from "../../../prisma/generated/client.ts";
 import { Fleet, FleetSelector, type Page } from "../../../protocol/index.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
-import { createListing, likeLiteral } from "../../core/listing.ts";
-import { given, type RowOf, recordOf } from "../../core/records.ts";
+import { createListing, likeLiteral } from "../../core/rows/listing.ts";
+import { given, type RowOf, recordOf } from "../../core/rows/records.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import { statement } from "../../core/statements.ts";
 

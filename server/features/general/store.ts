@@ -1,9 +1,9 @@
 // Rows of stream tickets: hashes, each valid for one use within a minute.
 import { secondsFromNow, systemClock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
-import type { StreamTicketOwner } from "../../core/lookups.ts";
+import type { StreamTicketOwner } from "../../core/ports/lookups.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import { orNull } from "../../platform/db-errors.ts";
+import { orNull } from "../../platform/database/db-errors.ts";
 
 export interface NewTicket {
   readonly hash: Uint8Array<ArrayBuffer>;

@@ -1,5 +1,5 @@
 // The checks behind the health routes: a node needs the database; trouble with Redis or high load only degrades it.
-import type { Bus, BusDegradation } from "../../platform/bus.ts";
+import type { Bus, BusDegradation } from "../../platform/cluster/bus.ts";
 import type { Status } from "./rules.ts";
 
 export interface CheckOutcome {

@@ -4,8 +4,8 @@ import { happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Feature } from "../kit.ts";
-import { createAnswers } from "./answers.ts";
-import { createMaking, notPending } from "./making.ts";
+import { createAnswers } from "./accept-invite.ts";
+import { createMaking, notPending } from "./create-invite.ts";
 import {
   countPending,
   endInvite,

@@ -5,12 +5,12 @@ import { storedSelector } from "../../core/access.ts";
 import { secondsFromNow, systemClock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
-import { createListing } from "../../core/listing.ts";
-import type { MailDelivery } from "../../core/mail.ts";
-import { given, type RowOf, recordOf } from "../../core/records.ts";
+import type { MailDelivery } from "../../core/ports/mail.ts";
+import { createListing } from "../../core/rows/listing.ts";
+import { given, type RowOf, recordOf } from "../../core/rows/records.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import { LOCK } from "../../core/statements.ts";
-import { orNull } from "../../platform/db-errors.ts";
+import { orNull } from "../../platform/database/db-errors.ts";
 
 const StoredInvite = Invite.omit({ delivery: true });
 type Row = RowOf<typeof StoredInvite> & {

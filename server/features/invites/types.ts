@@ -1,5 +1,5 @@
 // The dependencies of the invites feature, and the rules that its parts share.
-import type { Log } from "../../platform/log.ts";
+import type { Log } from "../../platform/telemetry/log.ts";
 import type { FeatureKit } from "../kit.ts";
 import type { Grants } from "../roles/index.ts";
 import type { Tenants } from "../tenants/index.ts";

@@ -1,8 +1,8 @@
 // Feeds the viewers of this node, per tenant: durable events in order and without gaps, with hints in between.
 import type { LiveEvent } from "../../../protocol/index.ts";
-import { coalesced } from "../../core/coalesced.ts";
 import type { DispatchedEvent } from "../../core/events.ts";
-import type { Db } from "../../platform/db.ts";
+import { coalesced } from "../../core/structures/coalesced.ts";
+import type { Db } from "../../platform/database/db.ts";
 import { newestPosition, PAGE, readAfter } from "./store.ts";
 
 export interface Published {

@@ -1,7 +1,7 @@
 // Where a stream begins: after the last event that its viewer saw, or now, with the gap that the viewer has missed.
 import type { StreamGap } from "../../../protocol/index.ts";
 import type { DispatchedEvent } from "../../core/events.ts";
-import type { Db } from "../../platform/db.ts";
+import type { Db } from "../../platform/database/db.ts";
 import { findPosition, newestPosition, PAGE, type Position, readAfter } from "./store.ts";
 
 export interface Beginning {

@@ -1,9 +1,9 @@
 // Tells viewers when the devices that they name are heard. It reads their presence now and then, so a heartbeat costs nothing more, whoever watches
 // and on whichever node it arrives.
 import { contract, type DeviceId, type TenantId } from "../../../protocol/index.ts";
-import { chunk } from "../../core/chunk.ts";
-import type { DeviceRef } from "../../core/delivery.ts";
 import { type Happened, happened } from "../../core/events.ts";
+import type { DeviceRef } from "../../core/ports/delivery.ts";
+import { chunk } from "../../core/rows/chunk.ts";
 
 type SeenEvent = typeof contract.devices.events.seen;
 type Seen = Parameters<typeof happened<SeenEvent>>[3] & { readonly deviceId: DeviceId };

@@ -1,8 +1,9 @@
 // Reads the dispatched events of one tenant from a position in its sequence on.
-import { DISPATCHED, DISPATCHED_EVENT, dispatchedWithin, EVENT_COLUMNS, type EventRow, SEQUENCE, toEvent } from "../../core/event-rows.ts";
+
 import type { DispatchedEvent } from "../../core/events.ts";
+import { DISPATCHED, DISPATCHED_EVENT, dispatchedWithin, EVENT_COLUMNS, type EventRow, SEQUENCE, toEvent } from "../../core/rows/event-rows.ts";
 import { statement } from "../../core/statements.ts";
-import type { Db } from "../../platform/db.ts";
+import type { Db } from "../../platform/database/db.ts";
 
 /** A position in a tenant's sequence, with the id of the event there. */
 export interface Position {

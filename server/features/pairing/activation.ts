@@ -8,7 +8,7 @@ import type { Handlers } from "../../core/feature.ts";
 import { secretHash } from "../../core/ids.ts";
 import { actorOfUser, type OpenScope, type TenantFacts } from "../../core/scope.ts";
 import type { Enrolled, Replacement } from "../devices/index.ts";
-import type { Codes } from "./guesses.ts";
+import type { Codes } from "./code-guesses.ts";
 import { isReturnAllowed, mayActivateAs, whyNot } from "./rules.ts";
 import { activateByToken, activateForTenant, countWrongToken, findByCode, findPairedBy, findPrepared, type Pairing, recordDevice } from "./store/pairings.ts";
 import { findGood, takeUse } from "./store/tokens.ts";

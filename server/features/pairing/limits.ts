@@ -1,6 +1,6 @@
 // The rate limits of wrong pairing codes and wrong enrollment tokens.
 import { LIMITS } from "../../../protocol/index.ts";
-import type { RateBucket, RateLimiter } from "../../core/rate-limiter.ts";
+import type { RateBucket, RateLimiter } from "../../core/ports/rate-limiter.ts";
 import type { Failures, PairingDeps } from "./types.ts";
 
 export interface PairingLimitDeps {

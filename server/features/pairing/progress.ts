@@ -6,7 +6,7 @@ import type { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
 import type { OpenScope } from "../../core/scope.ts";
-import type { Codes } from "./guesses.ts";
+import type { Codes } from "./code-guesses.ts";
 import { advance, type Report } from "./rules.ts";
 import { type Enrollment, findByDevice, findByPairing, lockByPairing, saveProgress } from "./store/enrollments.ts";
 import type { PairingDeps } from "./types.ts";

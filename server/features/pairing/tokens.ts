@@ -1,8 +1,8 @@
 // Enrollment tokens: people create them for install scripts, and bootstrap creates one for the operator's own tenant.
 import type { contract, TenantId } from "../../../protocol/index.ts";
-import { operatorTx } from "../../core/audit.ts";
 import type { Handlers } from "../../core/feature.ts";
 import { newId, newSecret, secretHash } from "../../core/ids.ts";
+import { operatorTx } from "../../core/ports/audit.ts";
 import { actorOf, actorOfUser } from "../../core/scope.ts";
 import { installCommand } from "./install-command.ts";
 import { findNamed, insertToken, pageOfTokens, prolong, revokeToken } from "./store/tokens.ts";

@@ -1,15 +1,16 @@
 // The dependencies of the pairing feature.
-import type { AuditTrail } from "../../core/audit.ts";
+
 import type { Tx } from "../../core/database.ts";
 import type { Emit } from "../../core/events.ts";
-import type { Flags } from "../../core/flags.ts";
-import type { Memberships, TenantLookup } from "../../core/lookups.ts";
+import type { Flags } from "../../core/people/flags.ts";
+import type { AuditTrail } from "../../core/ports/audit.ts";
+import type { Memberships, TenantLookup } from "../../core/ports/lookups.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import type { Db } from "../../platform/db.ts";
+import type { Db } from "../../platform/database/db.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
 import type { DeploymentGroups } from "../deployments/index.ts";
 import type { Enrol, KnownMachine, Reissue } from "../devices/index.ts";
-import type { GuessDeps } from "./guesses.ts";
+import type { GuessDeps } from "./code-guesses.ts";
 
 export interface PairingSettings {
   /** Known when the listener is open, so read at each use. */

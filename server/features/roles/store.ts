@@ -2,10 +2,10 @@
 import type { RoleId, RoleRecord, TenantId } from "../../../protocol/index.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
-import { given } from "../../core/records.ts";
+import { given } from "../../core/rows/records.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import { LOCK } from "../../core/statements.ts";
-import { orNull, unlessReferenced } from "../../platform/db-errors.ts";
+import { orNull, unlessReferenced } from "../../platform/database/db-errors.ts";
 
 interface Row {
   readonly roleId: string;

@@ -1,8 +1,8 @@
 // What is blocked, in the memory of this node: a call costs one look-up, and none while nothing is blocked.
 import type { BlockedType } from "../../../protocol/index.ts";
-import { type Address, networkTest, parseAddress } from "../../core/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
-import { type BlockedCaller, type Blocks, INSTALLATION } from "../../core/security.ts";
+import { type Address, networkTest, parseAddress } from "../../core/people/addresses.ts";
+import { type BlockedCaller, type Blocks, INSTALLATION } from "../../core/ports/security.ts";
 
 export interface BlockRow {
   readonly tenantId: string;

@@ -1,17 +1,17 @@
 // Blocks callers, and keeps this node's memory of them fresh: a hint brings a change at once, and a look every second finds it when the hint is lost.
 import { type BlockedEntity, type BlockedType, contract, type TenantId } from "../../../protocol/index.ts";
 import { permissionsIn } from "../../core/access.ts";
-import { canonicalNetwork, networkTest, parseAddress } from "../../core/addresses.ts";
-import type { AuditTrail } from "../../core/audit.ts";
 import { systemClock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import type { Afterwards } from "../../core/feature.ts";
-import type { PubSub } from "../../core/pub-sub.ts";
+import { canonicalNetwork, networkTest, parseAddress } from "../../core/people/addresses.ts";
+import type { AuditTrail } from "../../core/ports/audit.ts";
+import type { PubSub } from "../../core/ports/pub-sub.ts";
+import { INSTALLATION } from "../../core/ports/security.ts";
 import { actorOf, type OpenScope, type SystemScope } from "../../core/scope.ts";
-import { INSTALLATION } from "../../core/security.ts";
-import type { Db } from "../../platform/db.ts";
+import type { Db } from "../../platform/database/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Members } from "../tenants/index.ts";
 import { blockedUsers, blocksVersion, countBlocked, deleteBlock, findExpired, insertBlock, loadBlocks, lockBlocks, type NewBlock } from "./block-rows.ts";

@@ -1,13 +1,13 @@
 // Applies the rules to events that none has seen: one tenant per transaction, so any number of nodes share the work and a crash loses nothing.
 import { contract, type SecurityRule, type TenantId } from "../../../protocol/index.ts";
-import type { AuditTrail } from "../../core/audit.ts";
 import { secondsFromNow, systemClock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { type Emit, happened } from "../../core/events.ts";
+import type { AuditTrail } from "../../core/ports/audit.ts";
+import { INSTALLATION } from "../../core/ports/security.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import { INSTALLATION } from "../../core/security.ts";
 import { LOCK } from "../../core/statements.ts";
-import type { Db } from "../../platform/db.ts";
+import type { Db } from "../../platform/database/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { NewBlock } from "./block-rows.ts";
 import type { BlockBook } from "./blocks.ts";

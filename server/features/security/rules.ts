@@ -10,7 +10,7 @@ import {
   SecurityRule,
 } from "../../../protocol/index.ts";
 import type { Clients } from "../../core/database.ts";
-import { type RowOf, recordOf } from "../../core/records.ts";
+import { type RowOf, recordOf } from "../../core/rows/records.ts";
 import type { SystemScope } from "../../core/scope.ts";
 
 export type RuleId = Id<"srl">;

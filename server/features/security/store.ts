@@ -3,8 +3,8 @@ import { type Page, SecurityAlert, SecurityEvent, type SecurityEventType, type S
 import { secondsFromNow } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import { newId } from "../../core/ids.ts";
-import { createListing } from "../../core/listing.ts";
-import { type RowOf, recordOf } from "../../core/records.ts";
+import { createListing } from "../../core/rows/listing.ts";
+import { type RowOf, recordOf } from "../../core/rows/records.ts";
 import type { SystemScope } from "../../core/scope.ts";
 
 interface EventRow {

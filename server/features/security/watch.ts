@@ -1,7 +1,7 @@
 // Counts what looks like an attack, in the memory of this node and within bounds, until a job writes it down.
 import { factsOf, SECURITY_EVENT_TYPES, type SecurityEventType } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
-import { INSTALLATION, type SecuritySignal, type SecurityWatch } from "../../core/security.ts";
+import { INSTALLATION, type SecuritySignal, type SecurityWatch } from "../../core/ports/security.ts";
 
 /** One row to be: what happened to one subject within one minute. */
 export interface Counted {

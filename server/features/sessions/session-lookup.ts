@@ -1,12 +1,12 @@
 // Finds the session of a call. Caches it for a moment and records when sessions were used.
 
 import type { SessionId } from "../../../protocol/index.ts";
-import { createCached } from "../../core/cached.ts";
-import { chunk } from "../../core/chunk.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import { secretHash } from "../../core/ids.ts";
-import type { SessionLookup, SessionRecord } from "../../core/lookups.ts";
+import type { SessionLookup, SessionRecord } from "../../core/ports/lookups.ts";
+import { chunk } from "../../core/rows/chunk.ts";
+import { createCached } from "../../core/structures/cached.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
 import { deleteOver, findSession, type SessionRow, writeSessionUses } from "./store.ts";

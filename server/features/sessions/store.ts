@@ -3,9 +3,9 @@ import type { Prisma } from "../../../prisma/generated/client.ts";
 import type { SessionId } from "../../../protocol/index.ts";
 import { secondsFromNow, systemClock } from "../../core/clock.ts";
 import type { Clients, Tx } from "../../core/database.ts";
-import { given } from "../../core/records.ts";
+import { given } from "../../core/rows/records.ts";
 import { LOCK } from "../../core/statements.ts";
-import { orNull } from "../../platform/db-errors.ts";
+import { orNull } from "../../platform/database/db-errors.ts";
 
 export type SessionRow = Prisma.SessionGetPayload<{ include: typeof WITH_EMAIL }>;
 const WITH_EMAIL = { user: { select: { email: true, emailVerified: true } } } as const;

@@ -5,7 +5,7 @@ import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import type { Afterwards } from "../../core/feature.ts";
 import type { Overrides, SystemScope } from "../../core/scope.ts";
-import type { Db } from "../../platform/db.ts";
+import type { Db } from "../../platform/database/db.ts";
 import { countByStatus, findForAdmin, pageForAdmin, pageOfUsers, type TenantsQuery, type UsersQuery, updateForAdmin } from "./store/any-tenant.ts";
 import type { StoredTenant } from "./store/tenants.ts";
 

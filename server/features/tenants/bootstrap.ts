@@ -1,8 +1,8 @@
 // For the operator's command line: finds the tenant by its slug or creates it, lifts its limits and makes the named user its owner. Repeating it changes nothing.
 import type { TenantId } from "../../../protocol/index.ts";
-import { type AuditTrail, operatorTx } from "../../core/audit.ts";
 import { newId } from "../../core/ids.ts";
-import type { Db } from "../../platform/db.ts";
+import { type AuditTrail, operatorTx } from "../../core/ports/audit.ts";
+import type { Db } from "../../platform/database/db.ts";
 import type { DeploymentGroups } from "../deployments/index.ts";
 import { DEFAULT_PLAN } from "./plans.ts";
 import { findIdBySlug, insertTenant, liftLimits, upsertMember } from "./store/tenants.ts";

@@ -3,7 +3,7 @@ import type { contract, Dashboard, ResourceCounts } from "../../../protocol/inde
 import type { DispatchedEvent } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import type { Db } from "../../platform/db.ts";
+import type { Db } from "../../platform/database/db.ts";
 import type { DeploymentGroups } from "../deployments/index.ts";
 
 /** Numbers of devices by their status. */

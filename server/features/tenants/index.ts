@@ -1,21 +1,20 @@
 // Tenants: a user creates one and becomes its owner; members read and change it; its owner ends it.
 import { contract, type Role, type Tenant } from "../../../protocol/index.ts";
 import type { ToLimit } from "../../core/access.ts";
-import { type AuditTrail, operatorTx } from "../../core/audit.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
+import { userOf } from "../../core/people/user-of.ts";
+import { type AuditTrail, operatorTx } from "../../core/ports/audit.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import { userOf } from "../../core/user-of.ts";
-import type { Db } from "../../platform/db.ts";
+import type { Db } from "../../platform/database/db.ts";
 import type { DeploymentGroups } from "../deployments/index.ts";
 import { createAnyTenant } from "./any-tenant.ts";
 import { createEnsureTenant } from "./bootstrap.ts";
 import { createDashboard, type DashboardDeps } from "./dashboard.ts";
-import { createLife, type LifeDeps } from "./life.ts";
 import { createLoadTests, type LoadTestDeps } from "./load-test.ts";
 import { createMembers } from "./members.ts";
 import { createMetricHistory, type MetricRetention, type MetricsDeps } from "./metrics.ts";
@@ -38,6 +37,7 @@ import {
   upsertMember,
 } from "./store/tenants.ts";
 import { createStuck } from "./stuck.ts";
+import { createLife, type LifeDeps } from "./suspension-and-deletion.ts";
 import { createTenantLookup } from "./tenant-lookup.ts";
 
 export type { AnyTenant } from "./any-tenant.ts";

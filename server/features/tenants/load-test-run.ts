@@ -1,7 +1,7 @@
 // One run of a load test: so many workers call the endpoints in turn, at a bounded pace, until the time is over or the run is stopped.
 import type { LoadTestResults } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { LoadAnswer } from "../../core/load-calls.ts";
+import type { LoadAnswer } from "../../core/ports/load-calls.ts";
 
 export interface LoadPlan {
   readonly durationMs: number;

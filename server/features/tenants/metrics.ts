@@ -5,9 +5,9 @@ import type { Clock } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Handlers } from "../../core/feature.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import type { Db } from "../../platform/db.ts";
+import type { Db } from "../../platform/database/db.ts";
 import type { Job } from "../../platform/jobs.ts";
-import type { Consumer } from "../../platform/outbox.ts";
+import type { Consumer } from "../../platform/outbox/outbox.ts";
 import type { DeviceStates } from "./dashboard.ts";
 import { DAY, HOUR, type MetricRetention, MINUTE, nextProgress, readingOf, STEPS, spanOf } from "./metrics-rules.ts";
 import {

@@ -3,10 +3,10 @@ import { contract, TenantSettings } from "../../../protocol/index.ts";
 import type { Clients } from "../../core/database.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
-import { given, recordOf } from "../../core/records.ts";
+import { given, recordOf } from "../../core/rows/records.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import type { Db } from "../../platform/db.ts";
-import { orNull } from "../../platform/db-errors.ts";
+import type { Db } from "../../platform/database/db.ts";
+import { orNull } from "../../platform/database/db-errors.ts";
 
 export interface SettingsDeps {
   readonly db: Db;

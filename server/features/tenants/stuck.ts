@@ -1,6 +1,6 @@
 // What of the tenants has waited for longer than it should: deletions, the roll-up of metrics, and load tests whose node is gone.
-import type { FindStuck, Stuck } from "../../core/stuck.ts";
-import type { Db } from "../../platform/db.ts";
+import type { FindStuck, Stuck } from "../../core/people/stuck.ts";
+import type { Db } from "../../platform/database/db.ts";
 import { findOverdueDeletions } from "./store/any-tenant.ts";
 import { findLostLoadTests, findMetricsBehind } from "./store/stuck.ts";
 

@@ -1,11 +1,11 @@
 // Finds tenants and members for the transports and the other features. Caches them for a moment.
 
 import type { ToLimit } from "../../core/access.ts";
-import { createCached } from "../../core/cached.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
-import type { Membership, Memberships, TenantLookup } from "../../core/lookups.ts";
+import type { Membership, Memberships, TenantLookup } from "../../core/ports/lookups.ts";
 import type { TenantFacts } from "../../core/scope.ts";
+import { createCached } from "../../core/structures/cached.ts";
 import { findFacts, findMembership, findSuspended, listMemberships } from "./store/tenants.ts";
 
 // A removed member or a suspended tenant keeps its access on other nodes for up to this long; an open stream, which asks now and then, for twice as long.

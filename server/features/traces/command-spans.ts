@@ -1,6 +1,6 @@
 // The way of a command as spans, derived from its history when somebody reads the trace: its wait, each delivery, its run and its end.
 import { createHash } from "node:crypto";
-import type { CommandHistory } from "../../core/command-history.ts";
+import type { CommandHistory } from "../../core/ports/command-history.ts";
 import type { StoredSpan } from "./span.ts";
 
 /** What a command did while it had this status. */

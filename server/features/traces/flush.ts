@@ -1,6 +1,6 @@
 // Writes the spans of the gateway itself into the traces of their tenants, in batches, once a second.
-import type { TenantLookup } from "../../core/lookups.ts";
-import type { OwnSpan, OwnSpans, SpanAttributes } from "../../core/trace.ts";
+import type { TenantLookup } from "../../core/ports/lookups.ts";
+import type { OwnSpan, OwnSpans, SpanAttributes } from "../../core/ports/trace.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Ingest } from "./ingest.ts";
 import type { SpanMeters } from "./meters.ts";

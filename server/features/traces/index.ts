@@ -1,11 +1,11 @@
 // Traces: takes spans over OTLP, adds the gateway's own, and shows a trace from the portal's call through the queue to the agent's ack.
 import { contract, TRACE_LIMITS, type Trace, type TraceSpan } from "../../../protocol/index.ts";
 import { isLimited } from "../../core/access.ts";
-import type { CommandHistory } from "../../core/command-history.ts";
 import { implement } from "../../core/feature.ts";
-import type { TenantLookup } from "../../core/lookups.ts";
+import type { CommandHistory } from "../../core/ports/command-history.ts";
+import type { TenantLookup } from "../../core/ports/lookups.ts";
+import type { OwnSpans } from "../../core/ports/trace.ts";
 import type { SystemScope, TenantScope } from "../../core/scope.ts";
-import type { OwnSpans } from "../../core/trace.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
 import { withCommands } from "./command-spans.ts";
 import { createFlush } from "./flush.ts";

@@ -1,5 +1,5 @@
 // Counts spans on this node: received over OTLP, rejected of these, and our own that were dropped.
-import type { FeatureGauge } from "../../platform/metrics.ts";
+import type { FeatureGauge } from "../../platform/telemetry/metrics.ts";
 
 export interface SpanMeters {
   received(count: number): void;

@@ -1,5 +1,5 @@
 // One span as its table keeps it, from whatever source.
-import type { SpanAttributes } from "../../core/trace.ts";
+import type { SpanAttributes } from "../../core/ports/trace.ts";
 
 export const STATUSES = ["unset", "ok", "error"] as const;
 export const KINDS = ["unspecified", "internal", "server", "client", "producer", "consumer"] as const;

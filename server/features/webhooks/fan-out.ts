@@ -1,9 +1,9 @@
 // Hands events to the webhooks that want them: in the relay's transaction, so that an event is never dispatched without its deliveries.
 import type { DispatchedEvent, SqlTx } from "../../core/events.ts";
 import { newId } from "../../core/ids.ts";
-import { isFor } from "./event-patterns.ts";
-import { findSubscriptions, insertDeliveries, markDue, type NewDelivery, type Subscription } from "./fan-out-rows.ts";
-import { bodyOf, type WebhookFormat } from "./payload.ts";
+import { bodyOf, type WebhookFormat } from "./delivery/payload.ts";
+import { isFor } from "./operations/event-patterns.ts";
+import { findSubscriptions, insertDeliveries, markDue, type NewDelivery, type Subscription } from "./store/fan-out.ts";
 
 export interface Target {
   readonly webhookId: string;

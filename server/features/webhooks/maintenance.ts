@@ -1,11 +1,11 @@
 // Keeps the log of deliveries within its retention, and tells the people who run the installation how deliveries fare.
 import { secondsFromNow } from "../../core/clock.ts";
-import type { FindStuck } from "../../core/stuck.ts";
+import type { FindStuck } from "../../core/people/stuck.ts";
 import type { Job } from "../../platform/jobs.ts";
-import type { FeatureGauge } from "../../platform/metrics.ts";
+import type { FeatureGauge } from "../../platform/telemetry/metrics.ts";
 import type { FeatureKit } from "../kit.ts";
-import { countFailing, countWaiting, deleteOldDeliveries, findLate, oldestDueSeconds } from "./maintenance-rows.ts";
-import { FAILING_AFTER } from "./schedule.ts";
+import { FAILING_AFTER } from "./delivery/retry-schedule.ts";
+import { countFailing, countWaiting, deleteOldDeliveries, findLate, oldestDueSeconds } from "./store/maintenance.ts";
 
 export interface MaintenanceDeps extends Pick<FeatureKit, "db" | "plan" | "clock"> {
   /** Of events, in the whole installation. */

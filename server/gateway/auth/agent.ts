@@ -1,9 +1,9 @@
 // Proves an agent by its signature (interface section 5), over the raw bytes, in constant time, with the same answer for every wrong one.
 import { parseTimestamp, SKEW_AHEAD_V2_MS, SKEW_TOLERANCE_MS, verify, verifyV2 } from "../../../protocol/index.ts";
-import type { AgentRecord, AgentRegistry } from "../../core/agent-registry.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError, type Concerned } from "../../core/errors.ts";
-import { takesBody } from "../rest-input.ts";
+import type { AgentRecord, AgentRegistry } from "../../core/ports/agent-registry.ts";
+import { takesBody } from "../rest/rest-input.ts";
 import type { Credential } from "./credentials.ts";
 
 export interface AgentAuthDeps {

@@ -1,13 +1,13 @@
 // Turns a credential into an identity, and an identity into the scope of one operation.
 import { isOfTenant, type TenantId } from "../../../protocol/index.ts";
 import { type Access, NO_ACCESS } from "../../core/access.ts";
-import type { AgentRecord } from "../../core/agent-registry.ts";
 import { AppError, type Concerned } from "../../core/errors.ts";
-import type { ApiKeyLookup, ApiKeyRecord, Memberships, StreamTickets, TenantLookup } from "../../core/lookups.ts";
+import type { AgentRecord } from "../../core/ports/agent-registry.ts";
+import type { ApiKeyLookup, ApiKeyRecord, Memberships, StreamTickets, TenantLookup } from "../../core/ports/lookups.ts";
 import type { OpenScope, Principal, TenantFacts, UserPrincipal } from "../../core/scope.ts";
-import type { Entry } from "../catalogue.ts";
-import { checkStorable } from "../parse.ts";
-import { isWithin, parseNetworks, type RequestInfo } from "../request-info.ts";
+import type { Entry } from "../call/operation-table.ts";
+import { isWithin, parseNetworks, type RequestInfo } from "../http/request-info.ts";
+import { checkStorable } from "../rest/parse.ts";
 import type { Credential } from "./credentials.ts";
 import type { SessionAuth } from "./session.ts";
 

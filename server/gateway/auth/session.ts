@@ -1,10 +1,10 @@
 // Proves a person by the cookie of a session. A browser sends it by itself, so a change needs proof that a page of ours makes it.
 import { timingSafeEqual } from "node:crypto";
 import { AppError } from "../../core/errors.ts";
-import type { SessionLookup, SessionRecord } from "../../core/lookups.ts";
+import { CSRF_HEADER, cookieNames, mayHoldSession, readCookie } from "../../core/people/session-cookies.ts";
+import type { SessionLookup, SessionRecord } from "../../core/ports/lookups.ts";
 import type { SignedInSession } from "../../core/scope.ts";
-import { CSRF_HEADER, cookieNames, mayHoldSession, readCookie } from "../../core/session-cookies.ts";
-import type { HttpRequest } from "../request-context.ts";
+import type { HttpRequest } from "../http/request-context.ts";
 
 type Asked = Pick<HttpRequest, "headers" | "method">;
 

@@ -2,8 +2,8 @@
 import type { z } from "zod";
 import { type AckResult, type CancelOrder, isOpen, type SocketAck } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { CommandDelivery } from "../../core/delivery.ts";
 import { isAppError } from "../../core/errors.ts";
+import type { CommandDelivery } from "../../core/ports/delivery.ts";
 import type { DamagedAck } from "./frames.ts";
 import { type AgentSession, send } from "./session.ts";
 

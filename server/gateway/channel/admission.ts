@@ -1,19 +1,19 @@
 // Admission of upgrades: which agents may open a socket. Cheap and general checks run first, the connect limiter after the signature; each refusal
 // names its reason.
 import { CLOSE, HEADERS, parseTimestamp } from "../../../protocol/index.ts";
-import type { AgentRecord, AgentRegistry } from "../../core/agent-registry.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
-import type { TenantLookup } from "../../core/lookups.ts";
+import type { AgentRecord, AgentRegistry } from "../../core/ports/agent-registry.ts";
+import type { TenantLookup } from "../../core/ports/lookups.ts";
+import type { SignatureMemory } from "../../core/ports/signature-memory.ts";
 import type { TenantFacts } from "../../core/scope.ts";
-import type { SignatureMemory } from "../../core/signature-memory.ts";
 import { type AgentCredential, aheadMs, checkSkew, checkVersion, concernedDevice, matchCredential, versionOf } from "../auth/agent.ts";
 import { readCredential } from "../auth/credentials.ts";
-import { handshakeFault } from "../handshake.ts";
-import { NOWHERE } from "../replay.ts";
-import type { HttpRequest } from "../request-context.ts";
-import { headFault } from "../request-head.ts";
-import { limitAddress } from "../request-info.ts";
+import { NOWHERE } from "../call/signature-replay.ts";
+import { handshakeFault } from "../http/handshake.ts";
+import type { HttpRequest } from "../http/request-context.ts";
+import { headFault } from "../http/request-head.ts";
+import { limitAddress } from "../http/request-info.ts";
 import { type ConnectLimiter, createConnectLimiter, newBucket, takeToken } from "./rate-limits.ts";
 import { secondsWithin } from "./session.ts";
 import type { ChannelSettings } from "./settings.ts";

@@ -1,25 +1,27 @@
 // The agent channel of a node: wires its parts together, starts and stops them. The life of a socket leads through admission, socket-transport, session,
 // hello with duplicate-probe and session-registry, then frame-dispatcher, frame-handlers, heartbeat, command-push and acks, and ends in session-closer,
 // socket-drain, tick or returning.
-import type { AgentRegistry } from "../../core/agent-registry.ts";
-import type { ChannelStats } from "../../core/channel-stats.ts";
+
 import { type Clock, inWholeMs } from "../../core/clock.ts";
-import type { CommandDelivery } from "../../core/delivery.ts";
 import type { AppError } from "../../core/errors.ts";
-import type { TenantLookup } from "../../core/lookups.ts";
-import type { BusMessage, PubSub } from "../../core/pub-sub.ts";
-import type { Blocks, SecurityWatch } from "../../core/security.ts";
-import type { AgentSessions, DuplicateProbe, SessionOwners, SocketPresence } from "../../core/sessions.ts";
-import type { SignatureMemory } from "../../core/signature-memory.ts";
-import type { Limits } from "../limits.ts";
-import type { HttpRequest } from "../request-context.ts";
-import type { RequestInfo } from "../request-info.ts";
+import type { AgentRegistry } from "../../core/ports/agent-registry.ts";
+import type { AgentSessions, DuplicateProbe, SessionOwners, SocketPresence } from "../../core/ports/agent-sessions.ts";
+import type { ChannelStats } from "../../core/ports/channel-stats.ts";
+import type { CommandDelivery } from "../../core/ports/delivery.ts";
+import type { TenantLookup } from "../../core/ports/lookups.ts";
+import type { BusMessage, PubSub } from "../../core/ports/pub-sub.ts";
+import type { Blocks, SecurityWatch } from "../../core/ports/security.ts";
+import type { SignatureMemory } from "../../core/ports/signature-memory.ts";
+import type { Limits } from "../call/rate-limits.ts";
+import type { HttpRequest } from "../http/request-context.ts";
+import type { RequestInfo } from "../http/request-info.ts";
 import type { SocketHandler } from "../uws/socket.ts";
 import { createAcks } from "./acks.ts";
 import { createAdmission, type NodeCondition } from "./admission.ts";
 import { createCommandPush, createResume, withBusy } from "./command-push.ts";
 import { ALL_NODES, type ClusterNotifier, nodeChannel } from "./device-notifier.ts";
 import { createDuplicateProbes } from "./duplicate-probe.ts";
+import { createReturning } from "./expected-reconnects.ts";
 import { createFrameDispatcher } from "./frame-dispatcher.ts";
 import { createFrameHandlers } from "./frame-handlers.ts";
 import { createHeartbeat } from "./heartbeat.ts";
@@ -27,7 +29,6 @@ import { createHeartbeatPacing } from "./heartbeat-pacing.ts";
 import { type ClusterLoad, createHelloJudge, createWelcome } from "./hello.ts";
 import { type LoopMeter, startLoopMeter } from "./overload.ts";
 import { createPresenceFlush } from "./presence-flush.ts";
-import { createReturning } from "./returning.ts";
 import type { AgentSession } from "./session.ts";
 import { createSessionCloser, endBlocked } from "./session-closer.ts";
 import { createSessionRegistry } from "./session-registry.ts";

@@ -1,8 +1,9 @@
 // Command push: claims due commands for a ready session and writes them to the socket while credit is left. Each session runs one push loop at a time;
 // nudges that arrive meanwhile join it. The command queue batches the claims of a node. A command that stands alone is offered from memory, without a claim.
-import type { ChannelStats } from "../../core/channel-stats.ts";
+
 import type { Clock } from "../../core/clock.ts";
-import type { Claim, CommandDelivery, Offer } from "../../core/delivery.ts";
+import type { ChannelStats } from "../../core/ports/channel-stats.ts";
+import type { Claim, CommandDelivery, Offer } from "../../core/ports/delivery.ts";
 import { expectAck } from "./acks.ts";
 import { type AgentSession, canPush, send } from "./session.ts";
 import type { ChannelSettings } from "./settings.ts";

@@ -1,10 +1,10 @@
 // The device notifier brings nudges, cancellations and evictions to the session of a device: by a function call on this node, over the bus to another.
 // A message may be lost: the sweep, the next hello and the next flush of presence make up for it.
 import { CLOSE, type Close } from "../../../protocol/index.ts";
-import { chunk, IDS_PER_MESSAGE } from "../../core/chunk.ts";
-import type { CancelNotice, DeviceNotifier, Offer } from "../../core/delivery.ts";
-import type { BusMessage, PubSub } from "../../core/pub-sub.ts";
-import type { Evictor, SessionOwners } from "../../core/sessions.ts";
+import type { Evictor, SessionOwners } from "../../core/ports/agent-sessions.ts";
+import type { CancelNotice, DeviceNotifier, Offer } from "../../core/ports/delivery.ts";
+import type { BusMessage, PubSub } from "../../core/ports/pub-sub.ts";
+import { chunk, IDS_PER_MESSAGE } from "../../core/rows/chunk.ts";
 
 export const nodeChannel = (nodeId: string): string => `node:${nodeId}`;
 /** Every node subscribes to this channel too, for messages about a socket whose node is unknown. */

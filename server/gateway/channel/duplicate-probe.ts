@@ -2,10 +2,10 @@
 // Only an answer keeps the newcomer out. Silence, a lost message, a hung node or an unreachable bus let it in, after `probeMs` at the latest.
 import type { Hello } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { CommandDelivery, DeviceRef } from "../../core/delivery.ts";
 import { newId } from "../../core/ids.ts";
-import type { BusMessage, PubSub } from "../../core/pub-sub.ts";
-import type { AgentSessions, DuplicateProbe } from "../../core/sessions.ts";
+import type { AgentSessions, DuplicateProbe } from "../../core/ports/agent-sessions.ts";
+import type { CommandDelivery, DeviceRef } from "../../core/ports/delivery.ts";
+import type { BusMessage, PubSub } from "../../core/ports/pub-sub.ts";
 import { nodeChannel } from "./device-notifier.ts";
 import type { AgentSession } from "./session.ts";
 import type { ChannelSettings } from "./settings.ts";

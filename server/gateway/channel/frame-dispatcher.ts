@@ -1,9 +1,9 @@
 // Dispatches each incoming frame to its handler, after the checks that need no meaning: size, rate, form, order and frame number.
 
 import { AgentFrame, CLOSE, type Close } from "../../../protocol/index.ts";
-import type { ChannelStats } from "../../core/channel-stats.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError, isAppError, unreachable } from "../../core/errors.ts";
+import type { ChannelStats } from "../../core/ports/channel-stats.ts";
 import { UNSUPPORTED_OP } from "./acks.ts";
 import type { FrameHandlers } from "./frame-handlers.ts";
 import { errorFrame, type InboundFrame, readFrame } from "./frames.ts";

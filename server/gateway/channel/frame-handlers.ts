@@ -2,7 +2,7 @@
 import type { AgentFrame } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import { unreachable } from "../../core/errors.ts";
-import type { SessionBegun, SocketPresence } from "../../core/sessions.ts";
+import type { SessionBegun, SocketPresence } from "../../core/ports/agent-sessions.ts";
 import { type Acks, expectAck, UNSUPPORTED_OP } from "./acks.ts";
 import type { PushCommands } from "./command-push.ts";
 import { errorFrame } from "./frames.ts";

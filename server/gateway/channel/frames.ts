@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { AgentFrame, Envelope, isRetryable, type ServerFrame, SocketAck } from "../../../protocol/index.ts";
 import type { AppError } from "../../core/errors.ts";
-import { unstorable } from "../../core/storable.ts";
+import { unstorable } from "../../core/rows/storable.ts";
 
 export type InboundFrame =
   | { readonly kind: "frame"; readonly frame: AgentFrame }

@@ -1,8 +1,9 @@
 // Heartbeats: kept in the session, answered at once, written later by presence-flush.ts. No frame is more frequent, so nothing here waits, and a plain
 // heartbeat is kept and answered as bytes, without allocating an object for it.
-import type { ChannelStats } from "../../core/channel-stats.ts";
+
 import type { Clock } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
+import type { ChannelStats } from "../../core/ports/channel-stats.ts";
 import { missingAcks } from "./acks.ts";
 import { takeFromWindow } from "./rate-limits.ts";
 import type { Scanner } from "./scan.ts";

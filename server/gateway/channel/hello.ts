@@ -2,11 +2,11 @@
 // uses the same identity, then the epoch. A hello without a good proof changes nothing.
 import type { z } from "zod";
 import { CAPABILITIES, CLOSE, type Close, type Hello, parseTimestamp, type SecurityEventType, SUBPROTOCOL, type Welcome } from "../../../protocol/index.ts";
-import type { AgentRecord, AgentRegistry } from "../../core/agent-registry.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError, isAppError } from "../../core/errors.ts";
-import type { SecurityWatch } from "../../core/security.ts";
-import type { AgentSessions, SessionBegun, SessionHello } from "../../core/sessions.ts";
+import type { AgentRecord, AgentRegistry } from "../../core/ports/agent-registry.ts";
+import type { AgentSessions, SessionBegun, SessionHello } from "../../core/ports/agent-sessions.ts";
+import type { SecurityWatch } from "../../core/ports/security.ts";
 import { checkSkew, checkVersion, matchSecret } from "../auth/agent.ts";
 import type { DuplicateProbes } from "./duplicate-probe.ts";
 import { type HeartbeatPacing, heartbeatPlan } from "./heartbeat-pacing.ts";

@@ -1,9 +1,10 @@
 // Presence flush: once a second writes what sessions have heard since the last flush, one statement per thousand sessions.
 // Every few seconds it also looks for sessions that were superseded, because evictions can get lost: it compares digests of all sessions with the last ones
 // of the database, and asks about the sessions behind a digest that has changed.
-import { chunk } from "../../core/chunk.ts";
+
 import type { Clock } from "../../core/clock.ts";
-import { digestPart, type PresenceUpdate, type SocketPresence } from "../../core/sessions.ts";
+import { digestPart, type PresenceUpdate, type SocketPresence } from "../../core/ports/agent-sessions.ts";
+import { chunk } from "../../core/rows/chunk.ts";
 import { metricsOf } from "./heartbeat.ts";
 import { type AgentSession, holdsPresence, noteNews } from "./session.ts";
 import type { SessionCloser } from "./session-closer.ts";

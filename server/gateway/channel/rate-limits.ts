@@ -1,7 +1,7 @@
 // The rate limits of the agent socket: a token bucket for frames, a fixed window for heartbeats, and the connect rate limit per device or address.
 // The counters of a socket are plain numbers inside its session, so each of many thousand sockets has them at little cost.
 import type { Clock } from "../../core/clock.ts";
-import { createRecentSet } from "../../core/recent-set.ts";
+import { createRecentSet } from "../../core/structures/recent-set.ts";
 
 export interface Rate {
   readonly perSecond: number;

@@ -2,7 +2,7 @@
 // The readers are derived from the JSON Schema that zod prints. A keyword that they do not know leaves the field without a reader, and a frame with
 // such a field, or one that is spaced or escaped, to zod: `false` means "ask the schema", never "invalid".
 // A JSON Schema shows no refinements. Those of a heartbeat ask which fields are present, so zod judges the first frame with each set of fields and its
-// verdict counts for all others; test/channel/scan.test.ts compares both over every field.
+// verdict counts for all others; test/channel/frames/scan.test.ts compares both over every field.
 import { z } from "zod";
 import { bitsOf, type Field, field, newFound, skipFields } from "./scan-fields.ts";
 import { type Cursor, type Skip, skipList, skipNumber, skipNumbers, skipQuotedNumber, skipString, skipTime, skipWord } from "./scan-values.ts";

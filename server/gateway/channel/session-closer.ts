@@ -3,10 +3,10 @@
 // first: does a newer session exist, and was this one handed over to it?
 
 import { CLOSE, type Close, PING_PONG_WAIT_SEC, type TenantId } from "../../../protocol/index.ts";
-import type { ChannelStats } from "../../core/channel-stats.ts";
-import type { TenantLookup } from "../../core/lookups.ts";
-import type { Blocks } from "../../core/security.ts";
-import type { SocketPresence, Superseded } from "../../core/sessions.ts";
+import type { SocketPresence, Superseded } from "../../core/ports/agent-sessions.ts";
+import type { ChannelStats } from "../../core/ports/channel-stats.ts";
+import type { TenantLookup } from "../../core/ports/lookups.ts";
+import type { Blocks } from "../../core/ports/security.ts";
 import { type AgentSession, endSession, holdsPresence, secondsWithin } from "./session.ts";
 
 export interface SessionCloserDeps {

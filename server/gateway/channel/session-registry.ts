@@ -1,9 +1,9 @@
 // The session registry of this node: every open socket, and by device the session whose hello was accepted. The session with the newest epoch wins.
 
 import { CLOSE } from "../../../protocol/index.ts";
-import type { ChannelStats } from "../../core/channel-stats.ts";
-import type { CommandDelivery } from "../../core/delivery.ts";
-import { digestPart, type SessionBegun, type SessionOwners, type SessionRef } from "../../core/sessions.ts";
+import { digestPart, type SessionBegun, type SessionOwners, type SessionRef } from "../../core/ports/agent-sessions.ts";
+import type { ChannelStats } from "../../core/ports/channel-stats.ts";
+import type { CommandDelivery } from "../../core/ports/delivery.ts";
 import type { Acks } from "./acks.ts";
 import type { CommandPush } from "./command-push.ts";
 import type { ClusterNotifier, LocalSessions } from "./device-notifier.ts";

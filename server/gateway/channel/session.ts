@@ -4,7 +4,7 @@ import { type AgentId, CLOSE, type Close, closeReason, type DeviceId, type Socke
 import type { Clock } from "../../core/clock.ts";
 import type { AppError } from "../../core/errors.ts";
 import { newSecret } from "../../core/ids.ts";
-import type { RateBucket } from "../../core/rate-limiter.ts";
+import type { RateBucket } from "../../core/ports/rate-limiter.ts";
 import type { SendResult, SocketLink } from "../uws/socket.ts";
 import { type OutboundFrame, writeFrame } from "./frames.ts";
 import type { FixedWindow, TokenBucket } from "./rate-limits.ts";

@@ -2,7 +2,7 @@
 // next session first, and the node waits for it; the others are closed and told when to come back.
 import { CLOSE } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { CommandDelivery } from "../../core/delivery.ts";
+import type { CommandDelivery } from "../../core/ports/delivery.ts";
 import { type AgentSession, endSession, holdsPresence, send } from "./session.ts";
 import type { SessionCloser } from "./session-closer.ts";
 import type { SessionRegistry } from "./session-registry.ts";

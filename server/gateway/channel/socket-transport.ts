@@ -1,19 +1,19 @@
 // The agent socket transport: connects the socket library to the channel, from the upgrade to the close. Refused upgrades get a REST error body.
 
 import { CLOSE, SIGNATURE_VERSIONS, SIGNATURE_VERSIONS_HEADER } from "../../../protocol/index.ts";
-import type { ChannelStats } from "../../core/channel-stats.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError, isAppError } from "../../core/errors.ts";
 import { newId } from "../../core/ids.ts";
-import type { RateBucket } from "../../core/rate-limiter.ts";
+import type { ChannelStats } from "../../core/ports/channel-stats.ts";
+import type { RateBucket } from "../../core/ports/rate-limiter.ts";
+import { type Blocks, entityBlocked, type SecurityWatch } from "../../core/ports/security.ts";
 import type { OpenScope } from "../../core/scope.ts";
-import { type Blocks, entityBlocked, type SecurityWatch } from "../../core/security.ts";
-import { errorBody } from "../envelope.ts";
-import { subprotocolOf, UPGRADE_HEADERS } from "../handshake.ts";
-import type { Limits } from "../limits.ts";
-import type { HttpRequest, HttpResponse } from "../request-context.ts";
-import type { RequestInfo } from "../request-info.ts";
-import { watchUpgrade } from "../security-signals.ts";
+import type { Limits } from "../call/rate-limits.ts";
+import { watchUpgrade } from "../call/security-signals.ts";
+import { subprotocolOf, UPGRADE_HEADERS } from "../http/handshake.ts";
+import type { HttpRequest, HttpResponse } from "../http/request-context.ts";
+import type { RequestInfo } from "../http/request-info.ts";
+import { errorBody } from "../rest/envelope.ts";
 import type { SocketHandler, UpgradeVerdict } from "../uws/socket.ts";
 import type { Admitted, NodeCondition, NodeOccupancy, SocketAdmission } from "./admission.ts";
 import { newBucket, takeToken } from "./rate-limits.ts";

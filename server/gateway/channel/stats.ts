@@ -1,5 +1,5 @@
 // Counters and durations of the agent channel, for the metrics page.
-import type { ChannelStats } from "../../core/channel-stats.ts";
+import type { ChannelStats } from "../../core/ports/channel-stats.ts";
 
 /** Durations in seconds, observed as they happen. */
 export interface ChannelMeters {

@@ -1,8 +1,8 @@
 // The tick: once a second closes sessions that are due, retries failed claims, judges the load of the node and starts the presence flush.
 // It looks at the sessions that are busy or due; all others wait in the wheel.
 import type { Close } from "../../../protocol/index.ts";
-import type { ChannelStats } from "../../core/channel-stats.ts";
 import type { Clock } from "../../core/clock.ts";
+import type { ChannelStats } from "../../core/ports/channel-stats.ts";
 import type { NodeCondition } from "./admission.ts";
 import type { PushCommands } from "./command-push.ts";
 import type { HeartbeatPacing } from "./heartbeat-pacing.ts";

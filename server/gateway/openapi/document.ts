@@ -1,8 +1,8 @@
 // Builds the OpenAPI 3.1 document of one prefix from the contract, the same table that REST and tRPC serve.
 import { TAGS } from "../../../protocol/guide/index.ts";
-import type { Entry } from "../catalogue.ts";
-import type { Prefix } from "../request-info.ts";
-import { versionsOf } from "../versions.ts";
+import type { Entry } from "../call/operation-table.ts";
+import type { Prefix } from "../http/request-info.ts";
+import { versionsOf } from "../rest/versions.ts";
 import { errorExamples, errorSchema } from "./errors.ts";
 import { HEADER_COMPONENTS } from "./headers.ts";
 import { pathsOf } from "./operations.ts";

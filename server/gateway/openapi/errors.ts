@@ -2,9 +2,9 @@
 import { AT, IDS } from "../../../protocol/guide/index.ts";
 import { ERROR_CODES, ERRORS, type ErrorCode, LIMITS, messageOf, type Operation } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
-import { errorBody } from "../envelope.ts";
-import type { Prefix } from "../request-info.ts";
-import { takesBody } from "../rest-input.ts";
+import type { Prefix } from "../http/request-info.ts";
+import { errorBody } from "../rest/envelope.ts";
+import { takesBody } from "../rest/rest-input.ts";
 import { isKeyed } from "./headers.ts";
 import type { Json } from "./schemas.ts";
 

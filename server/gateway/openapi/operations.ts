@@ -1,8 +1,8 @@
 // The operations at each path. Aliases get ids of their own; two operations with one method and path but different credentials become one.
 import { guideOf } from "../../../protocol/guide/index.ts";
 import type { Rest } from "../../../protocol/index.ts";
-import type { Entry } from "../catalogue.ts";
-import type { Versions } from "../versions.ts";
+import type { Entry } from "../call/operation-table.ts";
+import type { Versions } from "../rest/versions.ts";
 import { askedOf, type Parameter, type Place } from "./parameters.ts";
 import type { Responses } from "./responses.ts";
 import type { Json, Schemas } from "./schemas.ts";

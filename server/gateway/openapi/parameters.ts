@@ -1,9 +1,9 @@
 // Places each field of an operation's input in path, query, header or body, and describes it there.
 import type { OperationGuide } from "../../../protocol/guide/index.ts";
 import type { Operation } from "../../../protocol/index.ts";
-import { PROTOBUF } from "../otlp.ts";
-import { takesBody } from "../rest-input.ts";
-import type { Versions } from "../versions.ts";
+import { PROTOBUF } from "../rest/otlp.ts";
+import { takesBody } from "../rest/rest-input.ts";
+import type { Versions } from "../rest/versions.ts";
 import { isKeyed } from "./headers.ts";
 import type { Json, Schemas } from "./schemas.ts";
 

@@ -1,11 +1,11 @@
 // The responses of an operation: its record in the envelope, and every error that it may return.
 import { AT, guideOf, IDS } from "../../../protocol/guide/index.ts";
 import { type ErrorCode, type Operation, Pagination, type Plain } from "../../../protocol/index.ts";
-import type { Entry } from "../catalogue.ts";
-import { successText } from "../envelope.ts";
-import { EVENT_STREAM } from "../event-stream.ts";
-import { PROTOBUF } from "../otlp.ts";
-import type { Versions } from "../versions.ts";
+import type { Entry } from "../call/operation-table.ts";
+import { EVENT_STREAM } from "../http/event-stream.ts";
+import { successText } from "../rest/envelope.ts";
+import { PROTOBUF } from "../rest/otlp.ts";
+import type { Versions } from "../rest/versions.ts";
 import { codesOf } from "./errors.ts";
 import { errorHeaders, successHeaders } from "./headers.ts";
 import type { Json, Schemas } from "./schemas.ts";

@@ -1,8 +1,8 @@
 // Opens a listener: every request becomes a request context and goes to the HTTP transport; the owners of socket paths register those.
 import type { TemplatedApp, us_listen_socket } from "uWebSockets.js";
-import { checkFree } from "../free-port.ts";
-import { ListenError } from "../listen-error.ts";
-import type { HttpTransport } from "../request-context.ts";
+import { checkFree } from "../http/free-port.ts";
+import { ListenError } from "../http/listen-error.ts";
+import type { HttpTransport } from "../http/request-context.ts";
 import { uws } from "./load.ts";
 import { UwsRequestContext } from "./request-context.ts";
 import { LiveRequest } from "./snapshot.ts";

@@ -1,8 +1,8 @@
 // A request context over the library's answer object, which nobody may touch once the peer has gone.
 import type { HttpResponse as UwsResponse } from "uWebSockets.js";
-import { createLazyAbort } from "../../core/lazy-abort.ts";
-import { type HttpResponse, type HttpStream, RequestContext } from "../request-context.ts";
-import { isChunked } from "../request-head.ts";
+import { createLazyAbort } from "../../core/lifecycle/lazy-abort.ts";
+import { type HttpResponse, type HttpStream, RequestContext } from "../http/request-context.ts";
+import { isChunked } from "../http/request-head.ts";
 import { readBody } from "./body.ts";
 import { writeResponse, writeStream } from "./respond.ts";
 import type { LiveRequest } from "./snapshot.ts";

@@ -2,8 +2,8 @@
 
 import type { HttpResponse as UwsResponse } from "uWebSockets.js";
 import { STATUS_CODES } from "node:http";
-import type { LazyAbort } from "../../core/lazy-abort.ts";
-import type { HttpResponse, HttpStream } from "../request-context.ts";
+import type { LazyAbort } from "../../core/lifecycle/lazy-abort.ts";
+import type { HttpResponse, HttpStream } from "../http/request-context.ts";
 
 const LINES: ReadonlyMap<number, string> = new Map(Object.entries(STATUS_CODES).map(([status, words]) => [Number(status), `${status} ${words}`]));
 const statusLine = (status: number): string => LINES.get(status) ?? `${status} Status`;

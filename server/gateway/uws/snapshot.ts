@@ -1,8 +1,8 @@
 // Copies a request while it may be read: the library's object lives on the stack and is gone after the first await.
 import type { HttpRequest as UwsRequest, HttpResponse as UwsResponse } from "uWebSockets.js";
 import { LRUCache } from "lru-cache";
-import type { HttpRequest } from "../request-context.ts";
-import { isSingle } from "../request-head.ts";
+import type { HttpRequest } from "../http/request-context.ts";
+import { isSingle } from "../http/request-head.ts";
 
 const NONE: ReadonlySet<string> = new Set();
 const decoder = new TextDecoder();

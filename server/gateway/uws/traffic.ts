@@ -1,5 +1,5 @@
 // Counts a listener's open connections, unanswered requests and streams, and so knows when it can close without cutting anybody off.
-import type { LazyAbortController } from "../../core/lazy-abort.ts";
+import type { LazyAbortController } from "../../core/lifecycle/lazy-abort.ts";
 
 export interface Traffic {
   /** What ends each open stream. */

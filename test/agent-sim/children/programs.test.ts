@@ -9,7 +9,7 @@ import { createLineReader } from "../../../agent-sim/children/lines.ts";
 import { createTail } from "../../../agent-sim/children/tail.ts";
 import { isAlive, nameProcess } from "../../../agent-sim/host/processes/proc.ts";
 import { CUT_MARK } from "../../../protocol/index.ts";
-import { eventually } from "../../kit/eventually.ts";
+import { eventually } from "../../kit/checks/eventually.ts";
 
 let folder: string;
 beforeEach(() => {

@@ -7,7 +7,7 @@ import { systemTime as time } from "../../../agent-sim/agent/index.ts";
 import { createComposeHost } from "../../../agent-sim/host/compose.ts";
 import type { Host } from "../../../agent-sim/host/host.ts";
 import { COMPOSE_REFUSED, checkWrittenProject } from "../../../protocol/kit/compose-project.ts";
-import type { DesiredApp } from "../../../protocol/records/app-spec.ts";
+import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
 import { ESCAPES, resolved, written } from "../../compose/escapes.ts";
 import { desiredApp, freePort } from "./desired.ts";
 

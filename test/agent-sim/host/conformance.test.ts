@@ -1,9 +1,9 @@
 // What every host does in the same way: installs, updates, rolls back, starts, stops and removes apps, refuses what it must not run, and shows logs.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { HostFailure } from "../../../agent-sim/host/host.ts";
-import type { DesiredApp, ReportedApp } from "../../../protocol/records/app-spec.ts";
-import { ReportedApp as Report } from "../../../protocol/records/app-spec.ts";
-import { eventually } from "../../kit/eventually.ts";
+import type { DesiredApp, ReportedApp } from "../../../protocol/records/apps/app-spec.ts";
+import { ReportedApp as Report } from "../../../protocol/records/apps/app-spec.ts";
+import { eventually } from "../../kit/checks/eventually.ts";
 import { desiredApp, freePort, inMode, newAppId } from "./desired.ts";
 import { type Harness, openProcesses, openSimulated } from "./harness.ts";
 

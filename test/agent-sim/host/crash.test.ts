@@ -3,8 +3,8 @@ import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { DesiredApp, ReportedApp } from "../../../protocol/records/app-spec.ts";
-import { eventually } from "../../kit/eventually.ts";
+import type { DesiredApp, ReportedApp } from "../../../protocol/records/apps/app-spec.ts";
+import { eventually } from "../../kit/checks/eventually.ts";
 import { desiredApp, freePort, inMode } from "./desired.ts";
 import { openProcesses, type ProcessHarness } from "./harness.ts";
 

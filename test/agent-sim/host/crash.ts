@@ -1,7 +1,7 @@
 // An agent's process host that changes one app and is killed before the n-th step. crash.test.ts runs it as a process of its own.
 import { systemTime as time } from "../../../agent-sim/agent/index.ts";
 import { openProcessHost } from "../../../agent-sim/host/processes/process-host.ts";
-import { DesiredApp } from "../../../protocol/records/app-spec.ts";
+import { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
 import { PROGRAMS, SECRET } from "./harness.ts";
 
 const [folder = "", wanted = "", at = "0"] = process.argv.slice(2);

@@ -1,6 +1,6 @@
 // Desired apps for the tests of hosts: the fixture program with a page, a volume and a secret.
 import { createServer } from "node:net";
-import type { DesiredApp } from "../../../protocol/records/app-spec.ts";
+import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
 
 let numbered = 0;
 export const newAppId = (): DesiredApp["appId"] => {

@@ -7,7 +7,7 @@ import type { Host, Secrets } from "../../../agent-sim/host/host.ts";
 import { openProcessHost } from "../../../agent-sim/host/processes/process-host.ts";
 import type { ProcessHostOptions } from "../../../agent-sim/host/processes/settings.ts";
 import { createSimulatedHost } from "../../../agent-sim/host/simulated.ts";
-import type { DesiredApp, ReportedApp } from "../../../protocol/records/app-spec.ts";
+import type { DesiredApp, ReportedApp } from "../../../protocol/records/apps/app-spec.ts";
 import { inMode } from "./desired.ts";
 
 export interface Harness {

@@ -10,7 +10,7 @@ import { createLogSender } from "../../../agent-sim/host/log-sender.ts";
 import { followLog, tailLog } from "../../../agent-sim/host/processes/log-file.ts";
 import { CUT_MARK, LogChunkHead, MAX_CHUNK_BYTES } from "../../../protocol/index.ts";
 import { readChunk } from "../../../server/features/apps/logs/chunk.ts";
-import { eventually } from "../../kit/eventually.ts";
+import { eventually } from "../../kit/checks/eventually.ts";
 import { desiredApp, freePort } from "./desired.ts";
 import { openProcesses, openSimulated, SECRET } from "./harness.ts";
 

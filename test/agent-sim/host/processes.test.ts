@@ -6,8 +6,8 @@ import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Disk } from "../../../agent-sim/host/processes/disk.ts";
 import { isAlive, nameProcess } from "../../../agent-sim/host/processes/proc.ts";
-import type { DesiredApp, ReportedApp } from "../../../protocol/records/app-spec.ts";
-import { eventually } from "../../kit/eventually.ts";
+import type { DesiredApp, ReportedApp } from "../../../protocol/records/apps/app-spec.ts";
+import { eventually } from "../../kit/checks/eventually.ts";
 import { desiredApp, freePort, inMode } from "./desired.ts";
 import { openProcesses, type ProcessHarness, SECRET } from "./harness.ts";
 

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { OWN_PROGRAMS } from "../../../agent-sim/host/processes/launch.ts";
-import { eventually } from "../../kit/eventually.ts";
+import { eventually } from "../../kit/checks/eventually.ts";
 import { freePort } from "./desired.ts";
 
 let folder: string;

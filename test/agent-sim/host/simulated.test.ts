@@ -1,8 +1,8 @@
 // The simulated host's failures: a share of the attempts in each stage, the same for the same seed.
 import { expect, test } from "vitest";
 import { createSimulatedHost, type SimulatedHostOptions } from "../../../agent-sim/host/simulated.ts";
-import type { DesiredApp } from "../../../protocol/records/app-spec.ts";
-import { eventually } from "../../kit/eventually.ts";
+import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
+import { eventually } from "../../kit/checks/eventually.ts";
 import { createFastTime } from "../clocks.ts";
 import { desiredApp, inMode } from "./desired.ts";
 

@@ -2,9 +2,9 @@
 import { randomUUID } from "node:crypto";
 import { createPresence } from "../../../server/features/devices/presence.ts";
 import { deviceSettings } from "../../../server/features/devices/settings.ts";
-import { createBatch } from "../../../server/platform/batch.ts";
-import { openDb } from "../../../server/platform/db.ts";
-import { silentLog } from "../../../server/platform/log.ts";
+import { createBatch } from "../../../server/platform/database/batch.ts";
+import { openDb } from "../../../server/platform/database/db.ts";
+import { silentLog } from "../../../server/platform/telemetry/log.ts";
 import { quantile, summarise } from "../arithmetic.ts";
 import { startGatewayWithAgents } from "../gateway-with-agents.ts";
 import type { BenchPlan } from "../plan.ts";

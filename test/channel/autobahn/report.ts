@@ -64,7 +64,7 @@ ${summary(cases)}
 - A connection that breaks the protocol is dropped without a close frame, which the protocol allows; the peer sees 1006. A close frame that is
   wrong itself is answered by one without a code.
 
-What the suite does not ask, and \`test/channel/control-frames.test.ts\` does:
+What the suite does not ask, and \`test/channel/frames/control-frames.test.ts\` does:
 
 - **Frames without the mask bit** should end the connection (RFC 6455, 5.1). The library never looks at the bit and takes four bytes for the masking key
   in any case. A frame that really is unmasked therefore arrives as other bytes than were sent, which are no frame of the protocol, and the session

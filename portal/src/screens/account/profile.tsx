@@ -4,8 +4,8 @@ import { useMutation } from "@tanstack/react-query";
 import { api, queryClient } from "../../api/client.ts";
 import { Form, TextField } from "../../ui/dialog.tsx";
 import { ChangedElsewhere, useEdition } from "../../ui/edition.tsx";
+import { TimeZoneField } from "../../ui/fields/time-zone-field.tsx";
 import { Facts, Panel } from "../../ui/parts.tsx";
-import { TimeZoneField } from "../../ui/time-zone-field.tsx";
 import { text } from "./text.ts";
 
 const given = (fields: FormData, name: string): string | null => String(fields.get(name)).trim() || null;

@@ -3,11 +3,11 @@ import type { AlertChannel } from "@mooring/client";
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, queryClient } from "../../api/client.ts";
-import { Check } from "../../ui/checks.tsx";
 import { Confirm, Dialog, Field, Form, TextField } from "../../ui/dialog.tsx";
 import { ChangedElsewhere, useEdition } from "../../ui/edition.tsx";
+import { Check } from "../../ui/fields/checks.tsx";
+import { wordsOf } from "../../ui/fields/trim-input.ts";
 import { SecretOnce } from "../../ui/secret-once.tsx";
-import { wordsOf } from "../../ui/typed.ts";
 import { text } from "./text.ts";
 
 type Type = AlertChannel["type"];

@@ -1,7 +1,7 @@
 // The condition of a rule, in words.
 import type { AlertRule } from "@mooring/client";
 import { numbers } from "../../ui/count.ts";
-import { secondsText } from "../../ui/seconds-field.tsx";
+import { secondsText } from "../../ui/fields/seconds-field.tsx";
 
 export type Metric = AlertRule["metric"];
 

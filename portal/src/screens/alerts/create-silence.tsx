@@ -3,8 +3,8 @@ import type { AlertSilence } from "@mooring/client";
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, queryClient } from "../../api/client.ts";
-import { Check } from "../../ui/checks.tsx";
 import { Dialog, Form, SelectField, TextField } from "../../ui/dialog.tsx";
+import { Check } from "../../ui/fields/checks.tsx";
 import css from "./alerts.module.css";
 import { text } from "./text.ts";
 

@@ -4,8 +4,8 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { api } from "../../api/client.ts";
 import { secretField, secretsOf } from "../../parts/app-config.ts";
 import { readDeployablesAgain } from "../../parts/deployables.tsx";
-import { Check } from "../../ui/checks.tsx";
 import { Form, TextField } from "../../ui/dialog.tsx";
+import { Check } from "../../ui/fields/checks.tsx";
 import { Empty, Loaded, Panel } from "../../ui/parts.tsx";
 import { text } from "./text.ts";
 

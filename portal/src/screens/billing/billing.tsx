@@ -1,7 +1,7 @@
 // What the tenant has, uses and pays: its plan, its usage against the limits, the plans to choose, and the invoices.
 import { useQuery } from "@tanstack/react-query";
 import { api } from "../../api/client.ts";
-import { Gauge } from "../../ui/gauge.tsx";
+import { Gauge } from "../../ui/charts/gauge.tsx";
 import { Loaded, Page, Panel } from "../../ui/parts.tsx";
 import css from "./billing.module.css";
 import { Invoices } from "./invoices.tsx";

@@ -7,10 +7,10 @@ import { configOf, refusedOf } from "../../parts/app-config.ts";
 import { canDeployment } from "../../parts/app-verbs.ts";
 import { ConfigFields } from "../../parts/config-fields.tsx";
 import { readDeployablesAgain } from "../../parts/deployables.tsx";
-import { Check } from "../../ui/checks.tsx";
 import { Form } from "../../ui/dialog.tsx";
 import { Diff } from "../../ui/diff.tsx";
 import { ChangedElsewhere, useEdition } from "../../ui/edition.tsx";
+import { Check } from "../../ui/fields/checks.tsx";
 import { Empty, Loaded, Panel } from "../../ui/parts.tsx";
 import { text } from "./text.ts";
 

@@ -1,7 +1,7 @@
 // What is known of the device, above its tabs.
 import type { Device } from "@mooring/client";
+import { Spark } from "../../ui/charts/spark.tsx";
 import { Facts } from "../../ui/parts.tsx";
-import { Spark } from "../../ui/spark.tsx";
 import { Ago } from "../../ui/time.tsx";
 import css from "./device.module.css";
 import { currentOf, FIGURES, percentText, timesOf, useDay, valuesOf } from "./metrics.ts";

@@ -5,7 +5,7 @@ import { useState } from "react";
 import { api, queryClient } from "../../api/client.ts";
 import { Confirm, Dialog, Form, SelectField } from "../../ui/dialog.tsx";
 import { KeyForm } from "./key-form.tsx";
-import { Made } from "./made.tsx";
+import { Made } from "./new-key-secret.tsx";
 import { text } from "./text.ts";
 
 interface Props {

@@ -3,7 +3,7 @@ import { useMutation } from "@tanstack/react-query";
 import { api, queryClient } from "../../api/client.ts";
 import { Dialog } from "../../ui/dialog.tsx";
 import { KeyForm } from "./key-form.tsx";
-import { Made } from "./made.tsx";
+import { Made } from "./new-key-secret.tsx";
 import { text } from "./text.ts";
 
 export const CreateKey = ({ onClose }: { readonly onClose: () => void }) => {

@@ -5,9 +5,9 @@ import { useState } from "react";
 import { api } from "../../api/client.ts";
 import { useMay, useMe } from "../../api/session.ts";
 import { isComplete, type Selector, SelectorField } from "../../parts/selector-field.tsx";
-import { Check, Checks } from "../../ui/checks.tsx";
 import { Field, Form, SelectField, TextField } from "../../ui/dialog.tsx";
-import { wordsOf } from "../../ui/typed.ts";
+import { Check, Checks } from "../../ui/fields/checks.tsx";
+import { wordsOf } from "../../ui/fields/trim-input.ts";
 import { text } from "./text.ts";
 
 const ROLES = ["viewer", "operator", "admin", "owner"] as const;

@@ -1,9 +1,9 @@
 // A square for each device.
 import { getRouteApi, Link, useNavigate, useRouter } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
+import { type SquareGroup, Squares } from "../../ui/charts/squares.tsx";
 import { deviceLabel } from "../../ui/device-label.ts";
 import { Loaded, Panel } from "../../ui/parts.tsx";
-import { type SquareGroup, Squares } from "../../ui/squares.tsx";
 import { type Tone, toneOf } from "../../ui/status.tsx";
 import { type FleetDevice, useFleet } from "./fleet.ts";
 import { FIRST_TAG, groupDevices, TOGETHER, tagKeys, usualGrouping } from "./groups.ts";

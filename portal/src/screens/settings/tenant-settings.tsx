@@ -4,9 +4,9 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { api, queryClient } from "../../api/client.ts";
 import { Field, Form, TextField } from "../../ui/dialog.tsx";
 import { ChangedElsewhere, useEdition } from "../../ui/edition.tsx";
+import { TimeZoneField } from "../../ui/fields/time-zone-field.tsx";
+import { wordsOf } from "../../ui/fields/trim-input.ts";
 import { Loaded, Panel } from "../../ui/parts.tsx";
-import { TimeZoneField } from "../../ui/time-zone-field.tsx";
-import { wordsOf } from "../../ui/typed.ts";
 import { text } from "./text.ts";
 
 const numberOf = (typed: string): number | null => (typed === "" ? null : Number(typed));

@@ -3,8 +3,8 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { api, keepToken } from "../../api/client.ts";
 import { resume } from "../../api/session.ts";
 import { Form, TextField } from "../../ui/dialog.tsx";
+import { tokenOf } from "../../ui/fields/trim-input.ts";
 import { Copyable, Loaded, Page } from "../../ui/parts.tsx";
-import { tokenOf } from "../../ui/typed.ts";
 import { failureText, text } from "./text.ts";
 
 const ByLink = () => {

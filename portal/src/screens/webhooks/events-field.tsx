@@ -1,7 +1,7 @@
 // The events that a webhook receives: all, all of a group, or single types.
 import { useQuery } from "@tanstack/react-query";
 import { api } from "../../api/client.ts";
-import { Check, Checks } from "../../ui/checks.tsx";
+import { Check, Checks } from "../../ui/fields/checks.tsx";
 import { Loaded } from "../../ui/parts.tsx";
 import { text } from "./text.ts";
 import css from "./webhooks.module.css";

@@ -1,8 +1,8 @@
 // The form of a webhook. The values of its headers are never shown, so they are typed again or stay.
 import type { Webhook } from "@mooring/client";
 import { useState } from "react";
-import { Check } from "../../ui/checks.tsx";
 import { Field, Form, SelectField, TextField } from "../../ui/dialog.tsx";
+import { Check } from "../../ui/fields/checks.tsx";
 import { EventsField } from "./events-field.tsx";
 import { text } from "./text.ts";
 

@@ -4,8 +4,8 @@ import { isLimited } from "../../../core/access.ts";
 import { secondsFromNow } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
-import { createListing } from "../../../core/listing.ts";
-import { given, recordOf } from "../../../core/records.ts";
+import { createListing } from "../../../core/rows/listing.ts";
+import { given, recordOf } from "../../../core/rows/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 

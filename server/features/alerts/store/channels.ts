@@ -1,8 +1,8 @@
 // Rows of channels. Their configuration is sealed.
 import { AlertChannel, type ChannelType, type Page } from "../../../../protocol/index.ts";
 import type { Clients } from "../../../core/database.ts";
-import { createListing } from "../../../core/listing.ts";
-import { given, type RowOf, recordOf } from "../../../core/records.ts";
+import { createListing } from "../../../core/rows/listing.ts";
+import { given, type RowOf, recordOf } from "../../../core/rows/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 
 const toChannel = (row: RowOf<typeof AlertChannel>): AlertChannel => recordOf(AlertChannel, row);

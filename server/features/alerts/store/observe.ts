@@ -1,7 +1,7 @@
 // What the rules see: one statement per metric finds, for all rules of all tenants at once, the targets where something may change, however many there are.
 import type { AlertMetric } from "../../../../protocol/index.ts";
 import type { SqlTx } from "../../../core/events.ts";
-import { matchesAnyRule } from "../../../core/fleet-rules.ts";
+import { matchesAnyRule } from "../../../core/people/fleet-rules.ts";
 import { type Statement, statement, TRY_LOCK } from "../../../core/statements.ts";
 import { FLAP_CALM_SECONDS, type TargetPhase } from "../model.ts";
 

@@ -2,7 +2,7 @@
 import type { AlertScope, METRICS_WITH_HISTORY } from "../../../../protocol/index.ts";
 import { limitsValue, withinLimits } from "../../../core/access.ts";
 import type { SqlTx } from "../../../core/events.ts";
-import { matchesAnyRule } from "../../../core/fleet-rules.ts";
+import { matchesAnyRule } from "../../../core/people/fleet-rules.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { type Statement, statement } from "../../../core/statements.ts";
 

@@ -2,8 +2,8 @@
 import { AlertSilence, type Page, SilenceMatcher } from "../../../../protocol/index.ts";
 import { secondsFromNow, systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
-import { createListing } from "../../../core/listing.ts";
-import { type RowOf, recordOf } from "../../../core/records.ts";
+import { createListing } from "../../../core/rows/listing.ts";
+import { type RowOf, recordOf } from "../../../core/rows/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 
 const toSilence = (row: Omit<RowOf<typeof AlertSilence>, "active"> & { readonly startsAt: Date; readonly endsAt: Date }): AlertSilence => {

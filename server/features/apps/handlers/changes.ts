@@ -5,10 +5,10 @@ import { AppError } from "../../../core/errors.ts";
 import type { Handlers } from "../../../core/feature.ts";
 import { actorOf, type SystemScope, type TenantScope } from "../../../core/scope.ts";
 import type { FeatureKit } from "../../kit.ts";
+import { sealSecrets } from "../app-secrets.ts";
 import type { Contents } from "../contents.ts";
 import { contentOfApp, type Ordered, type Orders } from "../orders.ts";
 import { type AppRow, toApp } from "../record.ts";
-import { sealSecrets } from "../sealing.ts";
 import { findApp, lockApp, saveApp } from "../store/apps.ts";
 
 export interface AppChangesDeps extends Pick<FeatureKit, "db" | "plan" | "secretBox"> {

@@ -1,13 +1,13 @@
 // The secrets of apps: people set them, and those with the permission and the agent of the hosting device read them.
 import { type contract, MAX_SECRETS } from "../../../../protocol/index.ts";
-import type { AuditEntry } from "../../../core/audit.ts";
 import { AppError } from "../../../core/errors.ts";
 import type { Handlers } from "../../../core/feature.ts";
+import type { AuditEntry } from "../../../core/ports/audit.ts";
 import { actorOf, type TenantScope } from "../../../core/scope.ts";
 import type { FeatureKit } from "../../kit.ts";
+import { openSecrets, sealSecrets } from "../app-secrets.ts";
 import type { Orders } from "../orders.ts";
 import type { AppRow } from "../record.ts";
-import { openSecrets, sealSecrets } from "../sealing.ts";
 import { canMoveApp } from "../states.ts";
 import { findApp, raiseDesired, saveApp } from "../store/apps.ts";
 import { lockedApp, unknownApp } from "./changes.ts";

@@ -1,12 +1,12 @@
 // Logs of apps, passed from agents to viewers and never stored: their end (tail.ts) and what comes (follows.ts), by way of routes.ts.
 import type { contract, LogBatch, LogTail } from "../../../../protocol/index.ts";
 import type { Clock } from "../../../core/clock.ts";
-import type { OutcomeHandler, OutcomeHandlers } from "../../../core/command-outcomes.ts";
-import type { Enqueue } from "../../../core/delivery.ts";
 import { AppError } from "../../../core/errors.ts";
 import type { Handlers } from "../../../core/feature.ts";
+import type { OutcomeHandler, OutcomeHandlers } from "../../../core/ports/command-outcomes.ts";
+import type { Enqueue } from "../../../core/ports/delivery.ts";
 import type { SystemScope, TenantScope } from "../../../core/scope.ts";
-import type { Db } from "../../../platform/db.ts";
+import type { Db } from "../../../platform/database/db.ts";
 import type { Job } from "../../../platform/jobs.ts";
 import { unknownApp } from "../handlers/changes.ts";
 import { appsOfDeployment, findApp } from "../store/apps.ts";

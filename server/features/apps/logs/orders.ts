@@ -1,11 +1,11 @@
 // Orders lines of logs from agents, and bounds how much this node asks of a device and of a tenant at the same time.
 import { contract } from "../../../../protocol/index.ts";
-import { orderOf } from "../../../core/command-outcomes.ts";
-import type { Enqueue } from "../../../core/delivery.ts";
 import { AppError } from "../../../core/errors.ts";
 import { newId } from "../../../core/ids.ts";
+import { orderOf } from "../../../core/ports/command-outcomes.ts";
+import type { Enqueue } from "../../../core/ports/delivery.ts";
 import type { SystemScope } from "../../../core/scope.ts";
-import type { Db } from "../../../platform/db.ts";
+import type { Db } from "../../../platform/database/db.ts";
 import type { AppRow } from "../record.ts";
 
 export interface LogOrderBounds {

@@ -2,7 +2,7 @@
 
 import type { LogLine } from "../../../../protocol/index.ts";
 import type { SystemScope } from "../../../core/scope.ts";
-import type { Bus } from "../../../platform/bus.ts";
+import type { Bus } from "../../../platform/cluster/bus.ts";
 import { type LogChunk, readChunk } from "./chunk.ts";
 
 /** Who asked whom: an agent can answer only orders to its own device, since its device is part of the address. */

@@ -2,7 +2,7 @@
 import type { Prisma } from "../../../../prisma/generated/client.ts";
 import type { App, Page } from "../../../../protocol/index.ts";
 import type { Clients, Tx } from "../../../core/database.ts";
-import { createListing, likeLiteral } from "../../../core/listing.ts";
+import { createListing, likeLiteral } from "../../../core/rows/listing.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 import { toApp } from "../record.ts";

@@ -3,7 +3,7 @@ import type { Prisma } from "../../../../prisma/generated/client.ts";
 import { type AppConfig, AppSnapshot, type AppSpec } from "../../../../protocol/index.ts";
 import type { Clients } from "../../../core/database.ts";
 import { newId } from "../../../core/ids.ts";
-import { recordOf } from "../../../core/records.ts";
+import { recordOf } from "../../../core/rows/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import type { AppRow } from "./app-row.ts";
 

@@ -1,8 +1,8 @@
 // Rows of invoices, written by the provider's events.
 import { Invoice, type Page } from "../../../../protocol/index.ts";
 import type { Clients } from "../../../core/database.ts";
-import { createListing } from "../../../core/listing.ts";
-import { recordOf } from "../../../core/records.ts";
+import { createListing } from "../../../core/rows/listing.ts";
+import { recordOf } from "../../../core/rows/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import type { InvoiceState } from "../provider.ts";
 

@@ -1,22 +1,22 @@
 // The REST side of an agent: poll for due commands and acknowledge them, through the same queue as the socket.
 import { ACK_STATUSES, type CommandId, type contract } from "../../../../protocol/index.ts";
-import type { CommandDelivery, DeviceRef } from "../../../core/delivery.ts";
 import { AppError } from "../../../core/errors.ts";
 import type { Handlers } from "../../../core/feature.ts";
-import type { PollPresence } from "../../../core/sessions.ts";
-import type { Db } from "../../../platform/db.ts";
-import type { AfterCommit } from "../after-commit.ts";
+import type { PollPresence } from "../../../core/ports/agent-sessions.ts";
+import type { CommandDelivery, DeviceRef } from "../../../core/ports/delivery.ts";
+import type { Db } from "../../../platform/database/db.ts";
 import type { CommandTelemetry } from "../command-telemetry.ts";
-import { STATUS_UNKNOWN } from "../delivery.ts";
 import { toDelivered } from "../records.ts";
-import { sentNow } from "../sending.ts";
+import type { AfterCommit } from "../sending/after-commit.ts";
+import { STATUS_UNKNOWN } from "../sending/delivery.ts";
+import { sentNow } from "../sending/sending.ts";
 import type { CommandSettings } from "../settings.ts";
 import { claimForPoll, type PolledRow } from "../store/claim.ts";
 import { lockOfDevice } from "../store/lock.ts";
 import { findPending } from "../store/read.ts";
 import type { CommandRow } from "../store/rows.ts";
 import type { Transitions } from "../transitions.ts";
-import type { Waiters } from "../waiters.ts";
+import type { Waiters } from "../waiting/waiters.ts";
 
 /** After so many missed intervals another process may take over the poller's identity. */
 const POLLS_MISSED = 2;

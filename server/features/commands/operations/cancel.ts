@@ -1,16 +1,16 @@
 // Cancels one command, at once if the agent never had it and by request if it does, or everything that waits in a queue.
 import type { contract } from "../../../../protocol/index.ts";
 import { isOpen } from "../../../../protocol/index.ts";
-import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import type { Handlers } from "../../../core/feature.ts";
-import type { DeviceLookup } from "../../../core/lookups.ts";
+import type { DeviceRef } from "../../../core/ports/delivery.ts";
+import type { DeviceLookup } from "../../../core/ports/lookups.ts";
 import { actorOf, type SystemScope } from "../../../core/scope.ts";
-import type { Db } from "../../../platform/db.ts";
-import type { AfterCommit } from "../after-commit.ts";
+import type { Db } from "../../../platform/database/db.ts";
 import { toCommand } from "../records.ts";
 import { isWrittenLater } from "../rules.ts";
-import type { Settler } from "../settler.ts";
+import type { AfterCommit } from "../sending/after-commit.ts";
+import type { Settler } from "../sending/write-before-cancel.ts";
 import type { SettledSession } from "../state.ts";
 import { type Locked, lockCommand, lockQueued } from "../store/lock.ts";
 import type { Transitions } from "../transitions.ts";

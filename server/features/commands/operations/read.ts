@@ -1,16 +1,16 @@
 // Reads commands: lists, counts, types, one command, and its timeline with the reason why it waits.
 import { type CommandSummary, type contract, type Page, type PageQuery, toWindow } from "../../../../protocol/index.ts";
 import { isLimited } from "../../../core/access.ts";
-import { findActors } from "../../../core/actors.ts";
 import type { Clock } from "../../../core/clock.ts";
-import { bindingOf, readCursor, writeCursor } from "../../../core/cursor.ts";
-import { findEventVersion } from "../../../core/event-version.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import type { Handlers } from "../../../core/feature.ts";
-import type { DeviceLookup } from "../../../core/lookups.ts";
-import { partOf } from "../../../core/records.ts";
+import { findActors } from "../../../core/people/actors.ts";
+import type { DeviceLookup } from "../../../core/ports/lookups.ts";
+import { bindingOf, readCursor, writeCursor } from "../../../core/rows/cursor.ts";
+import { findEventVersion } from "../../../core/rows/event-version.ts";
+import { partOf } from "../../../core/rows/records.ts";
 import type { TenantScope } from "../../../core/scope.ts";
-import type { Db } from "../../../platform/db.ts";
+import type { Db } from "../../../platform/database/db.ts";
 import { blockedBy } from "../blocked-by.ts";
 import { COMMAND_TYPES } from "../command-types.ts";
 import { toCommand } from "../records.ts";

@@ -1,8 +1,8 @@
 // Claims. A session reads what it may send next (T2); what it has sent is written a little later, or at once where a command must not be delivered twice.
 // A poller's claim is written before it gets the commands (T3).
-import type { DeviceRef, Want } from "../../../core/delivery.ts";
+import type { DeviceRef, Want } from "../../../core/ports/delivery.ts";
 import { statement } from "../../../core/statements.ts";
-import type { Db } from "../../../platform/db.ts";
+import type { Db } from "../../../platform/database/db.ts";
 import type { Instant, Timings } from "../state.ts";
 import { IN_FLIGHT, OPEN_COLUMNS, placesInQueue, QUEUE_STATE, SAME_QUEUED, WITH_COMMAND } from "./columns.ts";
 import { type CommandRow, type DbRow, toInstant, toRow } from "./rows.ts";

@@ -1,9 +1,9 @@
 // Creates many commands at once, all or none. Locks the device's row first, so its sequence numbers, queue depth and idempotency keys are
 // decided by one transaction at a time, and equal requests at the same moment make one row.
 import type { SqlTx } from "../../../core/events.ts";
-import { notDeleted } from "../../../core/not-deleted.ts";
+import { notDeleted } from "../../../core/rows/not-deleted.ts";
 import { statement } from "../../../core/statements.ts";
-import type { Db } from "../../../platform/db.ts";
+import type { Db } from "../../../platform/database/db.ts";
 import { type Admission, admit, type DeviceFacts, type NewCommand, type QueueLimits } from "../admission.ts";
 import type { QueueQuota } from "../queue-quota.ts";
 import { ALL_COLUMNS } from "./columns.ts";

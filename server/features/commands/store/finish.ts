@@ -1,9 +1,10 @@
 // Ends commands that this node has in hand, with their events, in one statement and without locking them first: a command whose row was changed since
 // the node read it is left alone.
-import { eventColumns, eventSource, INSERT_EVENTS } from "../../../core/event-rows.ts";
+
 import type { DurableEvent, Happened } from "../../../core/events.ts";
+import { eventColumns, eventSource, INSERT_EVENTS } from "../../../core/rows/event-rows.ts";
 import { statement } from "../../../core/statements.ts";
-import type { Db } from "../../../platform/db.ts";
+import type { Db } from "../../../platform/database/db.ts";
 import { arrayParameters, assignments, END_STATE, namesOf, placesInQueue, placesOfCommands } from "./columns.ts";
 import type { CommandRow } from "./rows.ts";
 

@@ -4,7 +4,7 @@ import type { CommandStatus } from "../../../../protocol/index.ts";
 import { limitsValue, withinLimits } from "../../../core/access.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
-import type { Db } from "../../../platform/db.ts";
+import type { Db } from "../../../platform/database/db.ts";
 import { ALL_COLUMNS, ENDED_COLUMNS, LIGHT_COLUMNS, OPEN_COLUMNS, WITH_COMMAND } from "./columns.ts";
 import { type CommandRow, type DbRow, toRow } from "./rows.ts";
 

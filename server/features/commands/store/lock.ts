@@ -1,8 +1,8 @@
 // Locks commands for a change: open ones in the queue, ended ones in their own table. Whoever changes a command locks it first, in the order of ids; only the
 // end of a command that this node has in hand does without (store/finish.ts).
 
-import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
+import type { DeviceRef } from "../../../core/ports/delivery.ts";
 import { type Statement, statement } from "../../../core/statements.ts";
 import type { Instant } from "../state.ts";
 import { ENDED_COLUMNS, IN_FLIGHT, OPEN_COLUMNS, WITH_COMMAND } from "./columns.ts";

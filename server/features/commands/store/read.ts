@@ -1,10 +1,10 @@
 // Reads of commands: one or some by their ids, the reason why it waits, and figures of the whole queue.
 import type { CommandId, CommandStatus } from "../../../../protocol/index.ts";
-import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
+import type { DeviceRef } from "../../../core/ports/delivery.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
-import type { Db } from "../../../platform/db.ts";
+import type { Db } from "../../../platform/database/db.ts";
 import { ALL_COLUMNS, IN_FLIGHT, OPEN_COLUMNS, WITH_COMMAND } from "./columns.ts";
 import { type CommandRow, type DbRow, toRow } from "./rows.ts";
 

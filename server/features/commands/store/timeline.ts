@@ -1,10 +1,10 @@
 // The history of a command, one entry for each transition.
 import type { z } from "zod";
 import type { TimelineEntry } from "../../../../protocol/index.ts";
-import type { CommandHistory } from "../../../core/command-history.ts";
+import type { CommandHistory } from "../../../core/ports/command-history.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
-import type { Db } from "../../../platform/db.ts";
+import type { Db } from "../../../platform/database/db.ts";
 import { readSteps, type StoredStep } from "../steps.ts";
 import { findCommands } from "./read.ts";
 

@@ -14,8 +14,8 @@ import {
   type TimelineStep,
 } from "../../../../protocol/index.ts";
 import type { Clients, Tx } from "../../../core/database.ts";
-import { createListing, likeLiteral } from "../../../core/listing.ts";
-import { recordOf } from "../../../core/records.ts";
+import { createListing, likeLiteral } from "../../../core/rows/listing.ts";
+import { recordOf } from "../../../core/rows/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 

@@ -3,8 +3,8 @@ import type { Prisma } from "../../../../prisma/generated/client.ts";
 import type { AgentId, DeploymentId, DeviceId, TenantId } from "../../../../protocol/index.ts";
 import { systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
-import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
+import type { DeviceRef } from "../../../core/ports/delivery.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 

@@ -1,7 +1,8 @@
 // Presence from signed REST calls of agents: each call keeps the device online, and a poll makes its process the only poller of the identity.
-import type { DeviceRef } from "../../../core/delivery.ts";
+
 import type { SqlTx } from "../../../core/events.ts";
-import { notDeleted } from "../../../core/not-deleted.ts";
+import type { DeviceRef } from "../../../core/ports/delivery.ts";
+import { notDeleted } from "../../../core/rows/not-deleted.ts";
 import { statement } from "../../../core/statements.ts";
 import { ms } from "./presence.ts";
 

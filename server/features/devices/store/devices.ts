@@ -3,14 +3,14 @@ import { Prisma } from "../../../../prisma/generated/client.ts";
 import { Device, type DeviceId, type FleetSelector } from "../../../../protocol/index.ts";
 import { secondsFromNow, systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
-import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
-import { type DeviceTraits, ruleCondition } from "../../../core/fleet-rules.ts";
-import type { Matching } from "../../../core/lookups.ts";
-import { given, recordOf } from "../../../core/records.ts";
+import { type DeviceTraits, ruleCondition } from "../../../core/people/fleet-rules.ts";
+import type { DeviceRef } from "../../../core/ports/delivery.ts";
+import type { Matching } from "../../../core/ports/lookups.ts";
+import { given, recordOf } from "../../../core/rows/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
-import { orNull } from "../../../platform/db-errors.ts";
+import { orNull } from "../../../platform/database/db-errors.ts";
 
 /** What no record of a device shows. */
 export const omit = {

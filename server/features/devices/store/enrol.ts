@@ -2,7 +2,7 @@
 import type { AgentId, Device, DeviceId } from "../../../../protocol/index.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
-import { notDeleted } from "../../../core/not-deleted.ts";
+import { notDeleted } from "../../../core/rows/not-deleted.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 

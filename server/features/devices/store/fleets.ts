@@ -3,7 +3,7 @@ import type { Device, FleetSelector } from "../../../../protocol/index.ts";
 import { limitsValue, withinLimits } from "../../../core/access.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
-import { ruleCondition } from "../../../core/fleet-rules.ts";
+import { ruleCondition } from "../../../core/people/fleet-rules.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 import { countDevicesByStatus, living } from "./devices.ts";

@@ -1,9 +1,9 @@
 // The statements of hellos, each for many devices at once. They lock rows in the order presence, devices, and within a table by id.
 import type { AgentId } from "../../../../protocol/index.ts";
-import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
-import { notDeleted } from "../../../core/not-deleted.ts";
-import type { Holder, SessionHello } from "../../../core/sessions.ts";
+import type { Holder, SessionHello } from "../../../core/ports/agent-sessions.ts";
+import type { DeviceRef } from "../../../core/ports/delivery.ts";
+import { notDeleted } from "../../../core/rows/not-deleted.ts";
 import { statement } from "../../../core/statements.ts";
 import { ms, type StatusChange } from "./presence.ts";
 

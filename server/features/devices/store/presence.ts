@@ -1,10 +1,10 @@
 // Statements of presence. Rows are locked in the order presence, devices, commands, wherever more than one is touched.
 import type { DeviceId, TenantId } from "../../../../protocol/index.ts";
-import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
-import { notDeleted } from "../../../core/not-deleted.ts";
+import type { HeldSession, Machine, PresenceUpdate, SessionRef } from "../../../core/ports/agent-sessions.ts";
+import type { DeviceRef } from "../../../core/ports/delivery.ts";
+import { notDeleted } from "../../../core/rows/not-deleted.ts";
 import type { SystemScope } from "../../../core/scope.ts";
-import type { HeldSession, Machine, PresenceUpdate, SessionRef } from "../../../core/sessions.ts";
 import { statement } from "../../../core/statements.ts";
 
 export const ms = (parameter: string): string => `make_interval(secs => ${parameter}::float8 / 1000)`;

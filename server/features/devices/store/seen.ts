@@ -1,8 +1,8 @@
 // When devices were last heard, for live views.
 import type { DeviceId, DeviceStatus, TenantId } from "../../../../protocol/index.ts";
-import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
-import { notDeleted } from "../../../core/not-deleted.ts";
+import type { DeviceRef } from "../../../core/ports/delivery.ts";
+import { notDeleted } from "../../../core/rows/not-deleted.ts";
 import { statement } from "../../../core/statements.ts";
 
 /** A report may name anything; a figure is a number of percent. */

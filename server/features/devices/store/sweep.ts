@@ -1,6 +1,6 @@
 // Statements of the sweeps that take devices offline. Rows are locked in the order presence, devices.
 import type { SqlTx } from "../../../core/events.ts";
-import { notDeleted } from "../../../core/not-deleted.ts";
+import { notDeleted } from "../../../core/rows/not-deleted.ts";
 import { statement } from "../../../core/statements.ts";
 import { ms, type StatusChange } from "./presence.ts";
 

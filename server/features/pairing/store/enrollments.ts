@@ -4,7 +4,7 @@ import { type DeviceId, EnrollmentProgress, type EnrollmentStep, type StepStatus
 import { systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
-import { recordOf } from "../../../core/records.ts";
+import { recordOf } from "../../../core/rows/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 import type { Progress } from "../rules.ts";

@@ -6,7 +6,7 @@ import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { LOCK, statement } from "../../../core/statements.ts";
-import { orNull } from "../../../platform/db-errors.ts";
+import { orNull } from "../../../platform/database/db-errors.ts";
 
 export type StoredStatus = "pending" | "activated" | "rejected" | "expired";
 

@@ -4,12 +4,12 @@ import type { Prisma } from "../../../../prisma/generated/client.ts";
 import { AdminTenant, type AdminUser, isRole, type Page, type Tenant, type TenantId } from "../../../../protocol/index.ts";
 import { secondsFromNow } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
-import { createListing, type ListArguments, likeLiteral } from "../../../core/listing.ts";
-import { given, type RowOf, recordOf } from "../../../core/records.ts";
+import { createListing, type ListArguments, likeLiteral } from "../../../core/rows/listing.ts";
+import { given, type RowOf, recordOf } from "../../../core/rows/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
-import type { Db } from "../../../platform/db.ts";
-import { orNull } from "../../../platform/db-errors.ts";
+import type { Db } from "../../../platform/database/db.ts";
+import { orNull } from "../../../platform/database/db-errors.ts";
 import type { OperatorChange } from "../any-tenant.ts";
 
 const StoredAdminTenant = AdminTenant.omit({ deploymentCount: true, appCount: true, tunnelCount: true });

@@ -2,9 +2,9 @@
 import type { TenantId } from "../../../../protocol/index.ts";
 import { DAY_SECONDS, secondsFromNow, systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
-import { given } from "../../../core/records.ts";
+import { given } from "../../../core/rows/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
-import { orNull } from "../../../platform/db-errors.ts";
+import { orNull } from "../../../platform/database/db-errors.ts";
 import { type StoredTenant, toTenant } from "./tenants.ts";
 
 const RESERVED_DAYS = 30;

@@ -5,11 +5,11 @@ import { storedSelector } from "../../../core/access.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { newId } from "../../../core/ids.ts";
-import { createListing } from "../../../core/listing.ts";
-import { given } from "../../../core/records.ts";
+import { createListing } from "../../../core/rows/listing.ts";
+import { given } from "../../../core/rows/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { LOCK } from "../../../core/statements.ts";
-import { orNull } from "../../../platform/db-errors.ts";
+import { orNull } from "../../../platform/database/db-errors.ts";
 import { storedAccess } from "./tenants.ts";
 
 const existing = { status: { not: "deleted" } } as const;

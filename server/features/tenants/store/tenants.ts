@@ -6,12 +6,12 @@ import { type Access, accessOf, createAccess, type DeviceLimit, storedSelector, 
 import { systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
-import { createListing } from "../../../core/listing.ts";
-import type { Membership } from "../../../core/lookups.ts";
-import { given, type RowOf, recordOf } from "../../../core/records.ts";
+import type { Membership } from "../../../core/ports/lookups.ts";
+import { createListing } from "../../../core/rows/listing.ts";
+import { given, type RowOf, recordOf } from "../../../core/rows/records.ts";
 import type { Overrides, SystemScope, TenantFacts } from "../../../core/scope.ts";
 import { LOCK } from "../../../core/statements.ts";
-import { isUniqueViolation, orNull } from "../../../platform/db-errors.ts";
+import { isUniqueViolation, orNull } from "../../../platform/database/db-errors.ts";
 
 /** The features of deployments, apps and tunnels count their own rows. */
 const StoredTenant = Tenant.omit({ deploymentCount: true, appCount: true, tunnelCount: true });

@@ -4,8 +4,8 @@ import { FIRST, type Page, type TraceSummary } from "../../../../protocol/index.
 import { isLimited } from "../../../core/access.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
-import { createListing } from "../../../core/listing.ts";
-import { given } from "../../../core/records.ts";
+import { createListing } from "../../../core/rows/listing.ts";
+import { given } from "../../../core/rows/records.ts";
 import type { TenantScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 import { isoOfUs, type SpanSource, type StoredSpan } from "../span.ts";

@@ -1,0 +1,53 @@
+// Ends commands that this node has in hand, straight from memory: the rules decide about the rows as they were sent, and one statement writes the ends
+// that no other change has overtaken. Everything else goes the long way, with a lock.
+import { isOpen } from "../../../../protocol/index.ts";
+import { type Finished, finishCommands } from "../store/finish.ts";
+import { type Effect, endOf, isEnd, type Transition, transitionsOf } from "../transitions.ts";
+import type { AckCall, DeliveryDeps } from "./delivery.ts";
+import type { InHand } from "./unwritten-sends.ts";
+
+type FinishDeps = Pick<DeliveryDeps, "db" | "hand" | "transitions" | "outcomes" | "afterCommit" | "databaseClock" | "wakeRelay">;
+
+interface Planned {
+  readonly item: InHand;
+  readonly effects: readonly Effect[];
+  readonly transitions: readonly Transition[];
+  readonly finished: Finished;
+}
+
+export const createFinish = ({ db, hand, transitions, outcomes, afterCommit, databaseClock, wakeRelay }: FinishDeps) => {
+  const plan = (calls: readonly AckCall[]): Planned | null => {
+    const [call] = calls;
+    const item = call === undefined ? undefined : hand.find(call.commandId);
+    if (call === undefined || item === undefined) return null;
+    const { sent, queued } = item;
+    if (sent.tenantId !== call.tenantId || sent.deviceId !== call.deviceId || outcomes.has(sent.type)) return null;
+    const effects = transitions.plan(
+      sent,
+      calls.map(({ event }) => event),
+      { now: Math.max(databaseClock.now(), sent.sentAt ?? 0), actorOf: ({ deviceId }) => deviceId },
+    );
+    const made = transitionsOf(effects);
+    const end = made.find(isEnd);
+    const row = effects.at(-1)?.after;
+    if (end === undefined || row === undefined || isOpen(row.status)) return null;
+    return { item, effects, transitions: made, finished: { row: { ...row, revision: queued.revision }, event: endOf(end) } };
+  };
+
+  /** Takes the acks of each command; returns the effects, by command, of those that it ended. Committed when it returns. */
+  return async (groups: readonly (readonly AckCall[])[]): Promise<ReadonlyMap<string, readonly Effect[]>> => {
+    const planned = groups.flatMap((calls) => plan(calls) ?? []);
+    if (planned.length === 0) return NOTHING;
+    const gone = await finishCommands(
+      db,
+      planned.map(({ finished }) => finished),
+    );
+    wakeRelay();
+    const done = planned.filter(({ item }) => gone.has(item.queued.commandId));
+    for (const { item } of done) hand.drop(item);
+    afterCommit.changed(done.flatMap((each) => each.transitions));
+    return new Map(done.map(({ item, effects }) => [item.queued.commandId, effects]));
+  };
+};
+
+const NOTHING: ReadonlyMap<string, readonly Effect[]> = new Map();

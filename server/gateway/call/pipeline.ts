@@ -1,0 +1,210 @@
+// The one ordered list of steps that every call takes, over REST and tRPC alike:
+// limit by caller → check credential, tenant, role → parse → limit by input → own device → replay → idempotency → run → check output → record.
+import { isLimited } from "../../core/access.ts";
+import type { Clock } from "../../core/clock.ts";
+import { AppError, isAppError } from "../../core/errors.ts";
+import type { LazyAbort } from "../../core/lifecycle/lazy-abort.ts";
+import type { IdempotencyStore } from "../../core/ports/idempotency.ts";
+import type { RateLimitVerdict } from "../../core/ports/rate-limiter.ts";
+import { type Blocks, entityBlocked, isBlocked, type SecurityWatch } from "../../core/ports/security.ts";
+import type { HeldRecord } from "../../core/rows/row-versions.ts";
+import { actorOf, type OpenScope, type SystemScope } from "../../core/scope.ts";
+import type { Identity, ScopeRequest } from "../auth/identity.ts";
+import type { RequestInfo } from "../http/request-info.ts";
+import { parseInput } from "../rest/parse.ts";
+import type { CallRecord, Notes } from "./call-record.ts";
+import { createOnce, ReplayedRefusal, readKey } from "./idempotency.ts";
+import type { Entry } from "./operation-table.ts";
+import { type Limits, type Taken, tighter } from "./rate-limits.ts";
+import { createRun, type RunDeps } from "./run-handler.ts";
+import { watchRefusal } from "./security-signals.ts";
+import type { SignatureUse } from "./signature-replay.ts";
+
+export interface PipelineDeps extends RunDeps {
+  readonly clock: Clock;
+  readonly limits: Pick<Limits, "admit" | "admitInput">;
+  readonly scopeOf: (request: ScopeRequest) => Promise<OpenScope>;
+  readonly idempotency: IdempotencyStore;
+  /** Whether a caller who is limited to some devices sees this one. */
+  readonly isVisible: (scope: SystemScope, deviceId: string) => Promise<boolean>;
+  /** Rejects a signature that was used before in a way that forbids this use. */
+  readonly useSignature: (use: SignatureUse) => Promise<void>;
+  /** Hears of refusals that look like an attack. */
+  readonly watch: SecurityWatch;
+  /** The answer to a failure of the database; null for a defect. */
+  readonly databaseError: (error: unknown) => AppError | null;
+  /** Counts the call for the metrics; the log reads the notes. */
+  readonly record: (call: CallRecord) => void;
+}
+
+export interface CallRequest {
+  readonly entry: Entry;
+  /** Proves the credential; rejects with UNAUTHORIZED and its kin. */
+  readonly identify: () => Promise<Identity>;
+  readonly info: RequestInfo;
+  readonly transport: "rest" | "trpc";
+  readonly tenantHeader: string | undefined;
+  /** Gathers the input; throws when its form is wrong. */
+  readonly readInput: () => unknown;
+  /** As sent; unchecked. */
+  readonly idempotencyKey: string | undefined;
+  /** If-Match, for a change without a `version` of its own; `field` of the input names the record. */
+  readonly held?: HeldRecord | undefined;
+  /** What an agent signed: "METHOD path" and the signature. */
+  readonly signed: Omit<SignatureUse, "agentId" | "replay"> | null;
+  /** Fires when the caller leaves. */
+  readonly gone: LazyAbort;
+  readonly notes: Pick<Notes, "calls">;
+  /** The same for all calls of a batch. */
+  readonly taken?: Taken;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly input: unknown;
+  readonly result: unknown;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly cookies: readonly string[] | undefined;
+  readonly verdict: RateLimitVerdict | null;
+  readonly scope: OpenScope;
+}
+
+export interface Failure {
+  readonly error: AppError;
+  readonly verdict: RateLimitVerdict | null;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** What the pipeline has learned about a call when it ends, in success or failure. */
+interface Seen {
+  verdict: RateLimitVerdict | null;
+  scope: OpenScope | null;
+  deviceId: string | null;
+}
+
+const refuseBlocked = (scope: OpenScope, blocks: Pick<Blocks, "any" | "refuses">): void => {
+  if (isBlocked(scope, blocks)) throw entityBlocked();
+};
+
+const REPLAYED = { "Idempotent-Replayed": "true" } as const;
+
+const ownDevice = (scope: OpenScope, input: unknown): void => {
+  if (scope.principal?.kind !== "agent") return;
+  const deviceId = (input as Record<string, unknown> | null)?.["deviceId"];
+  if (typeof deviceId === "string" && deviceId !== scope.principal.deviceId) throw new AppError("FORBIDDEN", { details: { reason: "not_own_device" } });
+};
+
+const deviceOf = ({ principal }: OpenScope, input: unknown): string | null => {
+  if (principal?.kind === "agent") return principal.deviceId;
+  const deviceId = (input as Record<string, unknown> | null)?.["deviceId"];
+  return typeof deviceId === "string" ? deviceId : null;
+};
+
+/** A limited caller gets for any other device the answer of one that does not exist, whatever the operation's handler would ask first. */
+const checkDevice = async ({ op }: Entry, scope: OpenScope, input: unknown, isVisible: PipelineDeps["isVisible"]): Promise<void> => {
+  const deviceId = (input as Record<string, unknown> | null)?.["deviceId"];
+  if (typeof deviceId !== "string" || scope.tenantId === null || !op.errors.includes("DEVICE_NOT_FOUND")) return;
+  if (!(await isVisible({ ...scope, tenantId: scope.tenantId }, deviceId))) throw new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
+};
+
+type Attempt = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown };
+const attempt = (read: () => unknown): Attempt => {
+  try {
+    return { ok: true, value: read() };
+  } catch (error) {
+    return { ok: false, error };
+  }
+};
+
+/** OTLP costs too much to read for a caller who is beyond its limit, and never names the tenant. */
+const LATER: Attempt = { ok: false, error: null };
+const settled = (gathered: Attempt, read: () => unknown): unknown => {
+  if (gathered === LATER) return read();
+  if (!gathered.ok) throw gathered.error;
+  return gathered.value;
+};
+
+export const createPipeline = (deps: PipelineDeps) => {
+  const { clock, limits } = deps;
+
+  const toAppError = (error: unknown): AppError => {
+    if (isAppError(error)) return error;
+    return deps.databaseError(error) ?? new AppError("INTERNAL_ERROR", { cause: error });
+  };
+
+  const run = createRun(deps);
+
+  const once = createOnce({ ...deps, toAppError });
+
+  const answer = async (request: CallRequest, seen: Seen): Promise<Answer> => {
+    const { entry, info, tenantHeader } = request;
+    const { op } = entry;
+    const identity = await request.identify();
+    // Authorization fails before validation does, and a malformed request counts against its caller's limit.
+    const gathered = op.otlp === true ? LATER : attempt(request.readInput);
+    const scope = await deps.scopeOf({ entry, identity, info, tenantHeader, rawInput: gathered.ok ? gathered.value : {} });
+    seen.scope = scope;
+    refuseBlocked(scope, deps.blocks);
+    const admitted = limits.admit(op, scope, request.taken);
+    if (admitted !== null) seen.verdict = await admitted;
+    const rawInput = settled(gathered, request.readInput);
+    ownDevice(scope, rawInput);
+    const input = parseInput(op, rawInput);
+    seen.deviceId = deviceOf(scope, input);
+    if (isLimited(scope)) await checkDevice(entry, scope, input, deps.isVisible);
+    const byInput = limits.admitInput(op, scope, input);
+    if (byInput !== null) seen.verdict = tighter(seen.verdict, await byInput);
+    if (request.signed !== null && identity.kind === "agent")
+      await deps.useSignature({ agentId: identity.record.agentId, replay: op.replay, ...request.signed });
+    const key = op.idempotency === "none" || scope.principal === null ? null : readKey(request.idempotencyKey);
+    const { result, reply } =
+      key !== null && op.idempotency === "key"
+        ? await once({ operation: entry.id, scope, input, key, run: (keeper) => run(entry, { scope, input, key, keeper, held: request.held }, request.gone) })
+        : await run(entry, { scope, input, key, held: request.held }, request.gone);
+    const headers = reply.replayed === true ? { ...reply.headers, ...REPLAYED } : reply.headers;
+    return { status: reply.status ?? op.status, input, result, headers, cookies: reply.cookies, verdict: seen.verdict, scope };
+  };
+
+  /** Never rejects: every call ends as an answer or a failure and is recorded once. */
+  const call = async (request: CallRequest): Promise<{ ok: true; answer: Answer } | { ok: false; failure: Failure }> => {
+    const startedAt = clock.elapsed();
+    const seen: Seen = { verdict: null, scope: null, deviceId: null };
+    const note = (status: number, error: AppError | null): void => {
+      const record: CallRecord = {
+        operation: request.entry.id,
+        transport: request.transport,
+        status,
+        code: error?.code ?? null,
+        durationMs: clock.elapsed() - startedAt,
+        requestId: request.info.requestId,
+        tenantId: seen.scope?.tenantId ?? null,
+        actor: actorOf(seen.scope?.principal ?? null),
+        deviceId: seen.deviceId,
+        ...(error !== null && error.status >= 500 ? { cause: error.cause ?? error } : {}),
+      };
+      request.notes.calls.push(record);
+      deps.record(record);
+    };
+    try {
+      const answered = await answer(request, seen);
+      note(answered.status, null);
+      return { ok: true, answer: answered };
+    } catch (error) {
+      const isReplay = error instanceof ReplayedRefusal;
+      const failure = toAppError(isReplay ? error.refusal : error);
+      note(failure.status, failure);
+      watchRefusal(failure, request, seen.scope, deps.watch);
+      return { ok: false, failure: { error: failure, verdict: seen.verdict, headers: isReplay ? REPLAYED : {} } };
+    }
+  };
+
+  /** Authorizes the caller of a running stream again. Rejects as `call` would have failed. */
+  const judge = async ({ entry, info, tenantHeader, identify, readInput }: CallRequest): Promise<OpenScope> =>
+    deps.scopeOf({ entry, identity: await identify(), info, tenantHeader, rawInput: readInput() });
+
+  /** Whether a caller who was let in is blocked meanwhile. */
+  const nowBlocked = (scope: OpenScope): boolean => isBlocked(scope, deps.blocks);
+
+  return { call, judge, nowBlocked, toAppError };
+};
+export type Pipeline = ReturnType<typeof createPipeline>;

@@ -1,0 +1,116 @@
+// One HTTP request and its answer, free of the library underneath. Whoever answers calls `respond` or `stream` once; every answer leaves through
+// here, so the log line and the headers that all answers share are added in one place.
+import type { LazyAbort } from "../../core/lifecycle/lazy-abort.ts";
+import { newNotes } from "../call/call-record.ts";
+import { compressed, isWorthCompressing } from "./compression.ts";
+
+export interface HttpRequest {
+  /** Upper case. */
+  readonly method: string;
+  /** Path as sent, undecoded, without the query. */
+  readonly path: string;
+  /** Query as sent, without "?". */
+  readonly query: string;
+  /** Names in lower case; several lines of one name are joined by commas, as one list. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Headers that may have one value only and came more than once; request-head.ts refuses such a request. */
+  readonly repeated: ReadonlySet<string>;
+  /** Address of the connection's peer. Read it before the first await: it is empty once the peer has disconnected, unless somebody read it before. */
+  readonly peer: string;
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+export interface HttpResponse {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: string | Uint8Array | null;
+  /** Values of Set-Cookie, which needs a line for each. */
+  readonly cookies?: readonly string[] | undefined;
+  /** Close the connection afterwards: the rest of the request is not wanted. */
+  readonly close?: boolean;
+  /** Callers who accept it may get it compressed: it has no secret. */
+  readonly compress?: boolean;
+}
+
+/** A body that comes in parts, for event streams. */
+export interface HttpStream {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: ReadableStream<Uint8Array>;
+  /** Part of it is worth nothing: when it fails, the connection breaks off instead of ending the answer. */
+  readonly whole?: true;
+}
+
+/** Both may name what the answer varies by. */
+const merged = (common: Headers, own: Headers): Headers => {
+  const vary = [common["Vary"], own["Vary"]].filter((name) => name !== undefined);
+  return { ...common, ...own, ...(vary.length === 0 ? {} : { Vary: vary.join(", ") }) };
+};
+
+const VARY: Headers = { Vary: "Accept-Encoding" };
+
+export interface RequestEnd {
+  /** Null when the peer was gone before there was an answer. */
+  readonly status: number | null;
+  readonly requestId: string | null;
+}
+
+export abstract class RequestContext {
+  abstract readonly request: HttpRequest;
+  /** Fires when the peer is gone; nothing is written after that. */
+  abstract readonly gone: LazyAbort;
+  /** Fires when the peer is gone and when the listener closes: a stream ends then. */
+  abstract readonly ending: LazyAbort;
+  /** The whole body, or null when it is larger than the limit the router gave. Rejects when the peer goes away before its end. */
+  abstract readonly body: Promise<Uint8Array | null>;
+  readonly notes = newNotes();
+  /** Headers of every answer to this request. */
+  commonHeaders: Headers | null = null;
+  /** The line that the answer completes. */
+  logEntry: { write(ending: RequestEnd): void } | null = null;
+  #answered = false;
+
+  /** A promise only while the answer waits to be compressed. */
+  respond(response: HttpResponse): Promise<void> | undefined {
+    if (!this.#mayAnswer(response)) return undefined;
+    const answer = this.#complete(response);
+    if (!isWorthCompressing(answer)) return void this.write(answer);
+    const ready = compressed({ ...answer, headers: merged(VARY, answer.headers) }, this.request.headers["accept-encoding"]);
+    if (!(ready instanceof Promise)) return void this.write(ready);
+    return ready.then((later) => {
+      if (!this.gone.aborted) this.write(later);
+    });
+  }
+
+  /** A stream may last for hours, so its log line tells of its beginning. */
+  async stream(response: HttpStream): Promise<void> {
+    if (this.#mayAnswer(response)) await this.writeStream(this.#complete(response));
+  }
+
+  protected abstract write(response: HttpResponse): void;
+  protected abstract writeStream(response: HttpStream): Promise<void>;
+
+  /** True once, and only while the peer listens. */
+  #mayAnswer({ status, headers }: Pick<HttpResponse, "status" | "headers">): boolean {
+    this.logEntry?.write({ status: this.gone.aborted ? null : status, requestId: headers["x-request-id"] ?? null });
+    if (this.gone.aborted || this.#answered) return false;
+    this.#answered = true;
+    return true;
+  }
+
+  #complete<A extends { readonly headers: Headers }>(response: A): A {
+    return this.commonHeaders === null ? response : { ...response, headers: merged(this.commonHeaders, response.headers) };
+  }
+}
+
+/** What a transport makes of a request's head, once: how much body it takes in, and who answers. */
+export interface Reception {
+  readonly maxBodyBytes: number;
+  handle(context: RequestContext): Promise<void>;
+}
+
+export interface HttpTransport {
+  /** Decides before anything is awaited. Must not throw. */
+  receive(request: HttpRequest): Reception;
+}

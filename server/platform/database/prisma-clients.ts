@@ -1,0 +1,94 @@
+// Prisma on our own connections. Prisma accepts no connection and does not reveal the one it uses, so its statements could not share a transaction
+// with raw SQL. Here its driver adapter gets pools that never connect and hand out the connection of the running transaction.
+import { PrismaPg } from "@prisma/adapter-pg";
+import pg from "pg";
+import { type Prisma, PrismaClient } from "../../../prisma/generated/client.ts";
+import { CONNECT_TIMEOUT_MS, IDLE_IN_TRANSACTION_MS } from "./pool.ts";
+import type { RunOperation } from "./tenant-client.ts";
+
+export interface PrismaOnConnections {
+  /** Each operation is one statement, on any connection of the pool. */
+  readonly alone: RunOperation;
+  /** For one transaction. `connection` throws once that has ended. */
+  inside(connection: () => pg.PoolClient): { readonly run: RunOperation; end(): void };
+  /** Loads the query compiler: a quarter of a second of work, which the first request would wait for. */
+  warm(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export const openPrisma = (pool: pg.Pool): PrismaOnConnections => {
+  const single = clientOn(poolOf(pool.query, async () => Promise.reject(new Error("this operation takes several statements: run it in a transaction"))));
+  const { client: shared, open } = createTransactions();
+  return {
+    alone: (operation) => Promise.resolve(operation(single)),
+    inside: (connection) => {
+      let opened: Promise<Opened> | undefined;
+      return {
+        run: async (operation) => {
+          opened ??= open(connection);
+          return operation((await opened).client);
+        },
+        end: () => {
+          opened?.then(
+            ({ close }) => close(),
+            () => undefined,
+          );
+        },
+      };
+    },
+    warm: async () => {
+      await Promise.all([single.$connect(), shared.$connect()]);
+    },
+    close: async () => {
+      await Promise.all([single.$disconnect(), shared.$disconnect()]);
+    },
+  };
+};
+
+const clientOn = (pool: pg.Pool): PrismaClient =>
+  new PrismaClient({ adapter: new PrismaPg(pool), transactionOptions: { maxWait: CONNECT_TIMEOUT_MS, timeout: IDLE_IN_TRANSACTION_MS } });
+
+/** Prisma's adapter accepts nothing but a pool. This one has no connections of its own. */
+const poolOf = (query: pg.Pool["query"], connect: () => Promise<pg.PoolClient>): pg.Pool => Object.assign(new pg.Pool(), { query, connect });
+
+interface Opened {
+  readonly client: Prisma.TransactionClient;
+  close(): void;
+}
+
+/** One Prisma client for all transactions, since each client compiles every query anew. */
+const createTransactions = () => {
+  let next: { readonly connection: () => pg.PoolClient; taken(): void } | undefined;
+  const take = async (): Promise<pg.PoolClient> => {
+    if (next === undefined) throw new Error("nobody has handed over a connection");
+    const { connection, taken } = next;
+    next = undefined;
+    taken();
+    return withoutControl(connection);
+  };
+  const client = clientOn(poolOf((() => Promise.reject(new Error("outside of a transaction"))) as pg.Pool["query"], take));
+  // One at a time, so that nobody takes the connection of another.
+  let turn: Promise<void> = Promise.resolve();
+  const open = (connection: () => pg.PoolClient): Promise<Opened> =>
+    new Promise((resolve, reject) => {
+      const handOver = (): Promise<void> =>
+        new Promise((taken) => {
+          next = { connection, taken };
+          client
+            .$transaction((inner) => new Promise<void>((close) => resolve({ client: inner, close })))
+            .catch(reject)
+            .finally(taken);
+        });
+      turn = turn.then(handOver);
+    });
+  return { client, open };
+};
+
+const CONTROL = new Set(["BEGIN", "COMMIT", "ROLLBACK"]);
+
+/** What Prisma does with a connection, except that the transaction on it begins and ends without Prisma. */
+const withoutControl = (connection: () => pg.PoolClient): pg.PoolClient => {
+  const nothing = (): void => undefined;
+  const query = async (config: pg.QueryConfig) => (CONTROL.has(config.text) ? { fields: [], rows: [], rowCount: 0 } : connection().query(config));
+  return { query, on: nothing, removeListener: nothing, release: nothing } as unknown as pg.PoolClient;
+};

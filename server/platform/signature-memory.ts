@@ -1,0 +1,121 @@
+// Used signatures: recent ones in memory and, with several nodes, in Redis; those of changes also in the database, where they survive a restart.
+import { createHash } from "node:crypto";
+import type { SqlTx } from "../core/events.ts";
+import type { SignatureMemory } from "../core/ports/signature-memory.ts";
+import { statement } from "../core/statements.ts";
+import { createRecentSet } from "../core/structures/recent-set.ts";
+import { type Redis, script } from "./cluster/redis.ts";
+import { signatureKey } from "./cluster/redis-keys.ts";
+import { createBatch } from "./database/batch.ts";
+import type { Job } from "./jobs.ts";
+
+// Twice the clock tolerance and a little more: a signature from the future stays good that long.
+const REMEMBERED_SECONDS = 660;
+const REMEMBERED_MS = REMEMBERED_SECONDS * 1_000;
+const MAX_SIGNATURES = 200_000;
+const SWEEP_ROWS = 1_000;
+
+export interface CountedSignatureMemory extends SignatureMemory {
+  /** Bindings that only this node knows, because Redis was away. */
+  readonly degraded: number;
+}
+
+/**
+ * 128 bits of the use's digest, one byte per character: a seventh of the size of id and signature. Any two of 400,000 collide once in 10^27;
+ * the gateway would refuse the second, and its agent signs again with the next millisecond.
+ */
+const shortKey = (digest: Buffer): string => digest.toString("latin1", 0, 16);
+
+interface Use {
+  readonly digest: Buffer;
+  readonly place: string;
+}
+
+/** Stores the place of each use that has none, and returns the places of earlier uses; a place may be empty. */
+const FIRST_USES = script(`
+local found = {}
+for at = 1, #KEYS do
+  found[at] = redis.call('SET', KEYS[at], ARGV[at + 1], 'NX', 'GET', 'PX', ARGV[1])
+end
+return found`);
+
+/** The uses of one turn of the event loop go together. A failed batch is not repeated: it would only add load to a Redis in trouble. */
+const BOUNDS = { maxSize: 250, maxConcurrent: 4, maxWaiting: 50_000, splitOn: () => false };
+
+/** With Redis all nodes remember together. While it is away each remembers for itself: a changing call is still refused by its row, a socket still has to prove its nonce. */
+export const createSignatureMemory = (redis: Redis | null = null): CountedSignatureMemory => {
+  const seen = createRecentSet<string>({ keep: MAX_SIGNATURES, keepMs: REMEMBERED_MS });
+  let degraded = 0;
+
+  const askShared = createBatch(async (asked: readonly Use[]): Promise<readonly string[]> => {
+    if (redis === null) return asked.map(({ place }) => place);
+    const found = await redis.run(
+      FIRST_USES,
+      asked.map(({ digest }) => signatureKey(digest)),
+      [REMEMBERED_MS, ...asked.map(({ place }) => place)],
+    );
+    if (!Array.isArray(found)) throw new Error("Redis did not answer with a list");
+    return asked.map(({ place }, at) => (typeof found[at] === "string" ? found[at] : place));
+  }, BOUNDS);
+
+  const askAll = async (digest: Buffer, place: string): Promise<string | null> => {
+    if (redis === null) return null;
+    try {
+      return await askShared({ digest, place });
+    } catch {
+      degraded += 1;
+      return null;
+    }
+  };
+
+  return {
+    bind: async (use, place, kept = place) => {
+      const digest = createHash("sha256").update(use).digest();
+      const key = shortKey(digest);
+      const known = seen.get(key) ?? (await askAll(digest, place));
+      // Two arrive at once and Redis fails for one of them: the first to arrive here counts.
+      const first = seen.get(key) ?? known ?? place;
+      seen.set(key, first === place ? kept : first);
+      return first;
+    },
+    claim: (use, place, kept) => {
+      const digest = createHash("sha256").update(use).digest();
+      const key = shortKey(digest);
+      const first = seen.get(key);
+      if (first !== undefined) return { first, shared: null };
+      seen.set(key, kept);
+      return { first: place, shared: redis === null ? null : askAll(digest, place).then((found) => found ?? place) };
+    },
+    get coversMs() {
+      return redis === null ? seen.coversMs() : Infinity;
+    },
+    get degraded() {
+      return degraded;
+    },
+  };
+};
+
+const INSERT_USED = statement<{ readonly one: number }>(
+  "signatures.insertUsed",
+  `insert into used_signatures (agent_id, signature, route, expires_at) values ($1, decode($2, 'hex'), $3, now() + make_interval(secs => $4))
+   on conflict do nothing returning 1 as one`,
+);
+const DELETE_EXPIRED = statement<{ readonly one: number }>(
+  "signatures.deleteExpired",
+  "delete from used_signatures where ctid in (select ctid from used_signatures where expires_at < now() limit $1) returning 1 as one",
+);
+
+export const createSignatures = (db: Pick<SqlTx, "query">, memory: SignatureMemory) => ({
+  memory,
+  insertUsed: async ({ agentId, signature, place }: { readonly agentId: string; readonly signature: string; readonly place: string }): Promise<boolean> => {
+    const inserted = await db.query(INSERT_USED, [agentId, signature, place, REMEMBERED_SECONDS]);
+    return inserted.length === 1;
+  },
+  jobs: [
+    {
+      name: "signatures.forget",
+      everyMs: 60_000,
+      run: async () => (await db.query(DELETE_EXPIRED, [SWEEP_ROWS])).length === SWEEP_ROWS,
+    },
+  ] satisfies readonly Job[],
+});

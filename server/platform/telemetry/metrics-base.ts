@@ -1,0 +1,52 @@
+// Metrics of a node's foundation: its release, its connections to PostgreSQL and the events that wait in the outbox.
+import type { PoolFigures } from "../database/db.ts";
+import type { OutboxFigures } from "../outbox/outbox-rows.ts";
+import type { Makers } from "./metrics-makers.ts";
+
+export interface BuildFacts {
+  readonly version: string;
+  readonly commit: string;
+}
+
+export interface DatabaseFigures {
+  readonly pool: () => PoolFigures;
+  readonly outbox: () => Promise<OutboxFigures>;
+}
+
+export const watchBuild = ({ gauge }: Makers, { version, commit }: BuildFacts): void =>
+  gauge({ name: "build_info", help: "Always 1; release, commit and Node version are its labels", labels: ["version", "commit", "node"] }, () => [
+    [{ version, commit, node: process.versions.node }, 1],
+  ]);
+
+const UNKNOWN: OutboxFigures = { undispatched: Number.NaN, oldestSeconds: Number.NaN };
+
+/** Call the returned function before each scrape: the scrape's own statements use connections too. */
+export const watchDatabase = ({ gauge }: Makers, { pool, outbox }: DatabaseFigures): (() => void) => {
+  let seen = pool();
+  gauge({ name: "db_pool_connections", help: "Connections of this node to PostgreSQL: all, and those that are idle", labels: ["state"] }, () => [
+    [{ state: "total" }, seen.total],
+    [{ state: "idle" }, seen.idle],
+  ]);
+  gauge({ name: "db_pool_waiting", help: "Calls of this node that wait for a connection to PostgreSQL" }, () => seen.waiting);
+  // One statement serves both gauges of a scrape; both read NaN while the database is away.
+  let asked: Promise<OutboxFigures> | null = null;
+  const once = (): Promise<OutboxFigures> => {
+    asked ??= outbox()
+      .catch(() => UNKNOWN)
+      .finally(() => {
+        asked = null;
+      });
+    return asked;
+  };
+  gauge(
+    { name: "outbox_undispatched_events", help: "Events that are committed and not dispatched yet, counted up to 10000" },
+    async () => (await once()).undispatched,
+  );
+  gauge(
+    { name: "outbox_oldest_undispatched_seconds", help: "Age of the oldest event that is not dispatched yet; 0 when there is none" },
+    async () => (await once()).oldestSeconds,
+  );
+  return () => {
+    seen = pool();
+  };
+};

@@ -1,0 +1,41 @@
+// Single calls of a scenario to one chosen node, with an API key; the scenario checks their answers.
+import { createHttp, type Http, type HttpAnswer, NoAnswer, type RetryOptions, systemTime as time } from "../../../agent-sim/agent/index.ts";
+import type { PortalCredentials } from "../../../agent-sim/fleet/portal.ts";
+import type { Node } from "./node.ts";
+import { urlOf } from "./rig.ts";
+
+const SOCKETS = 64;
+
+export const headersOf = ({ apiKey, tenantId }: PortalCredentials): Readonly<Record<string, string>> => ({ "x-api-key": apiKey, "x-svc-tenant-id": tenantId });
+
+export const patience = (forMs: number): RetryOptions => ({ time, random: Math.random, untilMs: time.elapsedMs() + forMs });
+
+/** Opens one client per node and closes them after use. */
+export const withClients = async <T>(nodes: readonly Node[], use: (clients: readonly Http[]) => Promise<T>): Promise<T> => {
+  const clients = nodes.map((node) => createHttp(urlOf(node), SOCKETS));
+  try {
+    return await use(clients);
+  } finally {
+    for (const client of clients) client.close();
+  }
+};
+
+/** Null if the call got no answer, so its outcome is unknown. */
+export const orNoAnswer = (call: Promise<HttpAnswer>): Promise<HttpAnswer | null> =>
+  call.catch((error: unknown) => {
+    if (error instanceof NoAnswer) return null;
+    throw error;
+  });
+
+export const isSuccess = ({ status }: HttpAnswer): boolean => status >= 200 && status < 300;
+
+/** Works through the items in order, that many at a time. */
+export const inLanes = async <T>(items: readonly T[], lanes: number, work: (item: T, index: number) => Promise<unknown>): Promise<void> => {
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    for (let index = next++; index < items.length; index = next++) await work(items[index] as T, index);
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+};
+
+export const tally = (map: Map<string, number>, key: string): void => void map.set(key, (map.get(key) ?? 0) + 1);

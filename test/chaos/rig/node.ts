@@ -1,0 +1,63 @@
+// One gateway of the rig: the real program as a direct child, on a port that it keeps across restarts.
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { packageRoot } from "../../../agent-sim/agent/index.ts";
+import { type Child, plainEnv, startChild } from "../../kit/net/children.ts";
+import { freePort } from "../../kit/net/free-port.ts";
+
+const READY_MS = 60_000;
+
+export interface Node {
+  readonly name: string;
+  readonly port: number;
+  readonly alive: boolean;
+  /** The number of starts. */
+  readonly lives: number;
+  start(): Promise<void>;
+  kill(): Promise<void>;
+  /** Sends SIGTERM; returns the exit code, or null if it had to be killed. */
+  stop(): Promise<number | null>;
+  signal(name: NodeJS.Signals): void;
+  /** Resident memory; null where /proc is missing. */
+  residentBytes(): Promise<number | null>;
+  readonly said: string;
+}
+
+export const createNode = async (name: string, env: Readonly<Record<string, string>>): Promise<Node> => {
+  const program = join(packageRoot(import.meta.dirname), "dist", "server", "main.js");
+  if (!existsSync(program)) throw new Error("the gateway is not built; build it with: npm run build");
+  const port = await freePort();
+  let child: Child | null = null;
+  let lives = 0;
+  return {
+    name,
+    port,
+    get alive() {
+      return child?.alive ?? false;
+    },
+    get lives() {
+      return lives;
+    },
+    get said() {
+      return child?.said ?? "";
+    },
+    start: async () => {
+      lives += 1;
+      child = startChild({
+        command: process.execPath,
+        words: [program],
+        env: { ...plainEnv(), ...env, NODE_ID: name, PORT: String(port), INTERNAL_PORT: "0" },
+      });
+      await child.waitFor("is ready at", READY_MS);
+    },
+    kill: async () => void (await child?.kill()),
+    stop: async () => (child ? child.stop() : null),
+    signal: (signal) => child?.signal(signal),
+    residentBytes: async () => {
+      const status = await readFile(`/proc/${child?.pid ?? -1}/status`, "utf8").catch(() => "");
+      const kib = /VmRSS:\s+(\d+)/.exec(status)?.[1];
+      return kib === undefined ? null : Number(kib) * 1_024;
+    },
+  };
+};

@@ -1,0 +1,165 @@
+// The servers of one chaos run: PostgreSQL, gateways, Redis on request, and a proxy between each pair. They end with the run.
+import { randomUUID } from "node:crypto";
+import { mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { createHttp, createRandom, type Http, type PairedDevice, systemTime as time } from "../../../agent-sim/agent/index.ts";
+import { type Bootstrapped, bootstrap } from "../../../agent-sim/bootstrap.ts";
+import { createPortal, type Portal, type PortalCredentials } from "../../../agent-sim/fleet/portal.ts";
+import { plainEnv } from "../../kit/net/children.ts";
+import { makeFolder } from "../../kit/setup/workspace.ts";
+import { createNode, type Node } from "./node.ts";
+import { COMMON_ENV, origin } from "./origin.ts";
+import { createPostgres, type Postgres, type PostgresSettings } from "./postgres.ts";
+import { type ByteFilter, createProxy, type FaultProxy, type ProxyOptions } from "./proxy.ts";
+import { type ChaosRedis, createRedis } from "./redis.ts";
+import { createStandby, leading, type Standby } from "./replication.ts";
+import { ask } from "./sql.ts";
+
+const PROVISION_MS = 120_000;
+const API_SOCKETS = 64;
+
+export interface RigOptions {
+  readonly nodes: number;
+  readonly seed: number;
+  readonly redis?: boolean;
+  /** Filters the traffic between the gateways and Redis. */
+  readonly redisFilter?: () => ByteFilter;
+  /** Filters the traffic between the gateways and PostgreSQL. */
+  readonly databaseFilter?: ProxyOptions["filter"];
+  readonly postgresSettings?: PostgresSettings;
+  /** Adds a second server that replicates the first. */
+  readonly standby?: "sync" | "async";
+  /** SQL that sabotages the database for a control; see sabotage.ts. */
+  readonly sabotage?: string | undefined;
+  readonly env?: PostgresSettings;
+}
+
+export interface Rig {
+  readonly postgres: Postgres;
+  readonly standby: Standby | null;
+  readonly redis: ChaosRedis | null;
+  readonly nodes: readonly Node[];
+  /** The proxy that agents connect to. */
+  readonly agentProxy: FaultProxy;
+  /** The proxy that scripts call. */
+  readonly apiProxy: FaultProxy;
+  /** The proxy between the gateways and PostgreSQL. */
+  readonly databaseProxy: FaultProxy;
+  /** The proxy between the gateways and Redis. */
+  readonly redisProxy: FaultProxy | null;
+  /** Opens another proxy to the gateways, with its own faults. */
+  openProxy(options?: Partial<Pick<ProxyOptions, "filter" | "targets">>): Promise<FaultProxy>;
+  /** Points the gateways to the standby. */
+  failOver(): void;
+  readonly credentials: PortalCredentials;
+  readonly http: Http;
+  readonly portal: Portal;
+  provision(count: number): Promise<readonly PairedDevice[]>;
+  /** Creates another tenant with an API key, an owner's token and an enrollment token. */
+  tenant(): Promise<Bootstrapped>;
+  close(): Promise<void>;
+}
+
+export const urlOf = ({ port }: { readonly port: number }): string => `http://127.0.0.1:${port}`;
+
+/** Steps to undo, last first; a step that fails does not stop the others. */
+const createUndo = () => {
+  const steps: (() => Promise<unknown> | unknown)[] = [];
+  return {
+    add: (step: () => Promise<unknown> | unknown) => void steps.push(step),
+    run: async (): Promise<void> => {
+      const failures: unknown[] = [];
+      for (let step = steps.pop(); step; step = steps.pop()) await Promise.resolve(step()).catch((error: unknown) => failures.push(error));
+      if (failures.length > 0) throw new AggregateError(failures, "some parts of the rig could not be stopped");
+    },
+  };
+};
+type Undo = ReturnType<typeof createUndo>;
+type MakeProxy = (options: Omit<ProxyOptions, "random">) => Promise<FaultProxy>;
+
+/** The servers below the gateways and the proxies to them. */
+const buildGround = async (options: RigOptions, { folder, makeProxy, undo }: { folder: string; makeProxy: MakeProxy; undo: Undo }) => {
+  const { redis: wantsRedis = false, redisFilter, databaseFilter, postgresSettings = {}, standby: kind, sabotage } = options;
+  const common = await origin();
+  const postgres = await createPostgres({ folder, from: common.database, settings: { ...(kind ? leading(kind) : {}), ...postgresSettings } });
+  undo.add(postgres.stop);
+  await postgres.start();
+  if (sabotage) await ask(postgres, sabotage);
+  const state = { current: postgres };
+  const follow = async (): Promise<Standby> => {
+    const inner = join(folder, "standby");
+    await mkdir(inner, { mode: 0o755 });
+    const standby = await createStandby({ folder: inner, origin: common, leader: postgres, line: await makeProxy({ targets: () => [postgres.port] }) });
+    undo.add(standby.postgres.stop);
+    return standby;
+  };
+  const standby = kind ? await follow() : null;
+  const redis = wantsRedis ? await createRedis(folder) : null;
+  if (redis) undo.add(redis.stop);
+  await redis?.start();
+  const databaseProxy = await makeProxy({ targets: () => [state.current.port], ...(databaseFilter ? { filter: databaseFilter } : {}) });
+  const redisProxy = redis ? await makeProxy({ targets: () => [redis.port], ...(redisFilter ? { filter: redisFilter } : {}) }) : null;
+  const failOver = (): void => {
+    state.current = standby?.postgres ?? postgres;
+  };
+  const env = {
+    DATA_DIR: join(folder, "data"),
+    MASTER_KEY: common.masterKey,
+    DATABASE_URL: postgres.url(databaseProxy.port),
+    ...(redisProxy ? { REDIS_URL: `redis://127.0.0.1:${redisProxy.port}` } : {}),
+  };
+  return { postgres, standby, redis, databaseProxy, redisProxy, failOver, env, credentials: common.credentials };
+};
+
+const build = async (options: RigOptions, undo: Undo): Promise<Rig> => {
+  const folder = makeFolder("rig");
+  undo.add(() => rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }));
+  const random = createRandom(options.seed + 7_919);
+  const makeProxy: MakeProxy = async (wanted) => {
+    const made = await createProxy({ ...wanted, random });
+    undo.add(made.close);
+    return made;
+  };
+  const { env, credentials, ...ground } = await buildGround(options, { folder, makeProxy, undo });
+  const nodes: Node[] = [];
+  for (let n = 0; n < options.nodes; n += 1) {
+    const node = await createNode(`node-${n + 1}`, { ...COMMON_ENV, ...options.env, ...env });
+    undo.add(node.stop);
+    nodes.push(node);
+  }
+  await Promise.all(nodes.map((node) => node.start()));
+  const ports = (): readonly number[] => nodes.map(({ port }) => port);
+  const [agentProxy, apiProxy] = [await makeProxy({ targets: ports }), await makeProxy({ targets: ports })];
+  const tenant = (): Promise<Bootstrapped> =>
+    bootstrap({ name: "Chaos", slug: `chaos-${randomUUID().slice(0, 8)}` }, { ...plainEnv(), ...COMMON_ENV, ...options.env, ...env });
+  const http = createHttp(urlOf(apiProxy), API_SOCKETS);
+  undo.add(http.close);
+  const portal = createPortal(http, credentials);
+  const provision = async (size: number): Promise<readonly PairedDevice[]> => {
+    const fingerprints = Array.from({ length: size }, (_, n) => `chaos-${randomUUID().slice(0, 8)}-${n}`);
+    return portal.provision(fingerprints, randomUUID(), { time, random, untilMs: time.elapsedMs() + PROVISION_MS });
+  };
+  const openProxy: Rig["openProxy"] = (wanted = {}) => makeProxy({ targets: ports, ...wanted });
+  return { ...ground, nodes, agentProxy, apiProxy, openProxy, credentials, http, portal, provision, tenant, close: undo.run };
+};
+
+/** Builds a rig and, if that fails half-way, stops what it has started. */
+export const createRig = async (options: RigOptions): Promise<Rig> => {
+  const undo = createUndo();
+  try {
+    return await build(options, undo);
+  } catch (error) {
+    await undo.run();
+    throw error;
+  }
+};
+
+/** Runs `use` on a new rig and closes it. */
+export const withRig = async <T>(options: RigOptions, use: (rig: Rig) => Promise<T>): Promise<T> => {
+  const rig = await createRig(options);
+  try {
+    return await use(rig);
+  } finally {
+    await rig.close();
+  }
+};

@@ -1,0 +1,70 @@
+// All scenarios in the order in which they run.
+
+import type { Scenario } from "./scenario.ts";
+import { agentScenarios } from "./scenarios/agents.ts";
+import { deadlineScenarios } from "./scenarios/deadlines.ts";
+import { deafNodeScenarios } from "./scenarios/deaf-nodes.ts";
+import { deathScenarios } from "./scenarios/deaths.ts";
+import { firstLevelScenarios } from "./scenarios/first-level.ts";
+import { floodScenarios } from "./scenarios/flood.ts";
+import { idleMemoryScenarios } from "./scenarios/idle-memory.ts";
+import { inHandScenarios } from "./scenarios/in-hand.ts";
+import { killScenarios } from "./scenarios/kills.ts";
+import { lateCloseScenarios } from "./scenarios/late-close.ts";
+import { orderScenarios } from "./scenarios/order.ts";
+import { outboxScenarios } from "./scenarios/outbox.ts";
+import { ownerScenarios } from "./scenarios/owner.ts";
+import { pairingRaceScenarios } from "./scenarios/pairing-race.ts";
+import { pollScenarios } from "./scenarios/polling.ts";
+import { presenceScenarios } from "./scenarios/presence.ts";
+import { raceScenarios } from "./scenarios/races.ts";
+import { revocationScenarios } from "./scenarios/revocation.ts";
+import { rotationScenarios } from "./scenarios/rotation.ts";
+import { sameKeyScenarios } from "./scenarios/same-key.ts";
+import { sameKeyManyScenarios } from "./scenarios/same-key-many.ts";
+import { sharedLimitScenarios } from "./scenarios/shared-limits.ts";
+import { slowPeerScenarios } from "./scenarios/slow-peers.ts";
+import { databaseScenarios } from "./scenarios/storage/database.ts";
+import { failoverScenarios } from "./scenarios/storage/failover.ts";
+import { lostCommitScenarios } from "./scenarios/storage/lost-commits.ts";
+import { stormScenarios } from "./scenarios/storm.ts";
+import { twinScenarios } from "./scenarios/twins.ts";
+import { redisScenarios } from "./scenarios/wakeups.ts";
+import { webhookScenarios } from "./scenarios/webhooks.ts";
+import { deployKillScenarios } from "./scenarios/workloads/deploy-kills.ts";
+import { deployScenarios } from "./scenarios/workloads/deploys.ts";
+
+export const SCENARIOS: readonly Scenario[] = [
+  ...killScenarios,
+  ...databaseScenarios,
+  ...failoverScenarios,
+  ...deathScenarios,
+  ...agentScenarios,
+  ...firstLevelScenarios,
+  ...orderScenarios,
+  ...raceScenarios,
+  ...inHandScenarios,
+  ...twinScenarios,
+  ...presenceScenarios,
+  ...ownerScenarios,
+  ...stormScenarios,
+  ...pollScenarios,
+  ...redisScenarios,
+  ...deafNodeScenarios,
+  ...sameKeyScenarios,
+  ...sameKeyManyScenarios,
+  ...lostCommitScenarios,
+  ...deadlineScenarios,
+  ...floodScenarios,
+  ...lateCloseScenarios,
+  ...slowPeerScenarios,
+  ...idleMemoryScenarios,
+  ...revocationScenarios,
+  ...pairingRaceScenarios,
+  ...rotationScenarios,
+  ...sharedLimitScenarios,
+  ...outboxScenarios,
+  ...webhookScenarios,
+  ...deployScenarios,
+  ...deployKillScenarios,
+];

@@ -1,0 +1,107 @@
+// One PostgreSQL for the whole test run, with a migrated template that every test file clones. It ends with the run, however the run ends.
+import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pg from "pg";
+import type { TestProject } from "vitest/node";
+import { contract, type Group } from "../../../protocol/index.ts";
+import { migrate } from "../../../server/platform/database/migrate.ts";
+import { openEmbeddedPostgres } from "../../../server/platform/postgres/embedded-postgres.ts";
+import { silentLog } from "../../../server/platform/telemetry/log.ts";
+import { type PostgresServer, startPostgres } from "../stores/debian-postgres.ts";
+import { startPgBouncer } from "../stores/pgbouncer.ts";
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    readonly databaseUrl: string;
+    readonly templateDatabase: string;
+    /** The address that the code under test uses for the same server; a pooler may stand between. */
+    readonly pooledUrl: string;
+    /** Where the workers note the types of the events that they emit, one per line. */
+    readonly emittedFile: string;
+  }
+}
+
+const PREFIX = "mooring-test-";
+const TEMPLATE = "mooring_template";
+// Test databases are thrown away, so nothing needs to reach the disk.
+const FORGETFUL = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
+
+/** `TEST_POSTGRES=/usr/lib/postgresql/15/bin` runs the tests on that server instead of the embedded one. */
+const openServer = (dataDir: string): Promise<PostgresServer> => {
+  const binaries = process.env["TEST_POSTGRES"];
+  return binaries === undefined
+    ? openEmbeddedPostgres({ dataDir, log: silentLog, settings: FORGETFUL })
+    : startPostgres(binaries, join(dataDir, "cluster"), FORGETFUL);
+};
+
+/** Every durable event is emitted in some test by what causes it; otherwise it is dead, or untested. */
+const refuseDeadEvents = async (emittedFile: string): Promise<void> => {
+  const emitted = new Set((await readFile(emittedFile, "utf8")).split("\n"));
+  const declared = Object.values<Group>(contract).flatMap(({ events }) => Object.values(events));
+  const dead = declared.filter(({ type, durable }) => durable && !emitted.has(type)).map(({ type }) => type);
+  if (dead.length === 0) return;
+  // vitest only reports what a teardown throws.
+  process.exitCode = 1;
+  throw new Error(`no test causes these events: ${dead.join(", ")}`);
+};
+
+const setUp = async (project: TestProject): Promise<() => Promise<void>> => {
+  await sweep();
+  const dataDir = await mkdtemp(join(tmpdir(), `${PREFIX}${process.pid}-`));
+  await chmod(dataDir, 0o755);
+  const emittedFile = join(dataDir, "emitted");
+  const server = await openServer(dataDir);
+  const pooler = process.env["TEST_POOLER"] === "pgbouncer" ? await startPgBouncer(server.url) : null;
+  const tearDown = async (): Promise<void> => {
+    await pooler?.close();
+    await server.close();
+    try {
+      if (process.env["TEST_WHOLE_RUN"] !== undefined) await refuseDeadEvents(emittedFile);
+    } finally {
+      await rm(dataDir, { recursive: true, force: true });
+    }
+  };
+  try {
+    const admin = new pg.Client({ connectionString: server.url });
+    await admin.connect();
+    await admin.query(`create database ${TEMPLATE}`);
+    await admin.end();
+    const template = new URL(server.url);
+    template.pathname = `/${TEMPLATE}`;
+    await migrate({ url: template.href });
+    await writeFile(emittedFile, "");
+    project.provide("emittedFile", emittedFile);
+    project.provide("databaseUrl", server.url);
+    project.provide("pooledUrl", pooler?.through(server.url) ?? server.url);
+    project.provide("templateDatabase", TEMPLATE);
+    return tearDown;
+  } catch (error) {
+    await tearDown();
+    throw error;
+  }
+};
+
+// A run that was killed cannot clean up, so the next one does. A folder's name holds the pid of its run.
+const sweep = async (): Promise<void> => {
+  for (const name of (await readdir(tmpdir())).filter((entry) => entry.startsWith(PREFIX))) {
+    const owner = Number.parseInt(name.slice(PREFIX.length), 10);
+    if (!Number.isInteger(owner) || lives(owner)) continue;
+    const dataDir = join(tmpdir(), name);
+    await openEmbeddedPostgres({ dataDir, log: silentLog }).then(
+      (server) => server.close(),
+      () => undefined,
+    );
+    await rm(dataDir, { recursive: true, force: true });
+  }
+};
+
+const lives = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+};
+
+export default setUp;

@@ -1,0 +1,51 @@
+// PgBouncer in transaction mode in front of a PostgreSQL server: each transaction may get another of few sessions.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connects } from "../../flows/processes.ts";
+import { freePort } from "../net/free-port.ts";
+
+/** PgBouncer refuses to run as root. */
+const NOBODY = 65_534;
+
+const settings = (server: URL, port: number): string => `[databases]
+* = host=${server.hostname} port=${server.port} user=${server.username} password=${server.password}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${port}
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = 8
+max_client_conn = 500
+server_idle_timeout = 2
+`;
+
+export interface PgBouncer {
+  /** The address of the same database through the pooler. */
+  readonly through: (url: string) => string;
+  close(): Promise<void>;
+}
+
+export const startPgBouncer = async (serverUrl: string): Promise<PgBouncer> => {
+  const dir = await mkdtemp(join(tmpdir(), "mooring-pgbouncer-"));
+  const port = await freePort();
+  const file = join(dir, "pgbouncer.ini");
+  await writeFile(file, settings(new URL(serverUrl), port));
+  await chmod(dir, 0o755);
+  const child = spawn("pgbouncer", ["--quiet", file], { stdio: "ignore", ...(process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {}) });
+  const ended = once(child, "exit");
+  const deadline = performance.now() + 10_000;
+  while (!(await connects(`http://127.0.0.1:${port}`)))
+    if (child.exitCode !== null || performance.now() > deadline) throw new Error(`pgbouncer did not start (exit code ${child.exitCode})`);
+  return {
+    through: (url) => Object.assign(new URL(url), { port: String(port) }).href,
+    close: async () => {
+      child.kill("SIGTERM");
+      await ended;
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+};

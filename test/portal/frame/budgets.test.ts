@@ -1,0 +1,52 @@
+// How much the console may weigh.
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { built } from "../../flows/processes.ts";
+import { type Chromium, openChromium } from "../../kit/browser/chromium.ts";
+import { startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
+
+const KILOBYTE = 1_024;
+const MAX_BYTES = 286 * KILOBYTE;
+const MAX_FIRST_SCREEN_BYTES = 150 * KILOBYTE;
+const MAX_REQUESTS = 6;
+
+let world: World;
+let chromium: Chromium;
+let tenant: TestTenant;
+beforeAll(async () => {
+  world = await startWorld({ CONSOLE: "on" });
+  chromium = await openChromium(world);
+  tenant = await world.tenant();
+});
+afterAll(async () => {
+  await chromium?.close();
+  await world.close();
+});
+
+const sizeOf = async (name: string): Promise<number> => gzipSync(await readFile(join(built("portal"), name)), { level: 9 }).length;
+
+test("all scripts and styles together stay within 286 KB compressed", async () => {
+  const names = (await readdir(built("portal"), { recursive: true })).filter((name) => /\.(js|css)$/.test(name));
+  const sizes = await Promise.all(names.map(sizeOf));
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(MAX_BYTES);
+});
+
+test.each(["/", "/devices"])("%s shows its first data within 150 KB and few requests", async (path) => {
+  const { page, signIn, close } = await chromium.visitor();
+  const files: string[] = [];
+  const calls: string[] = [];
+  page.on("request", (request) => {
+    const { pathname } = new URL(request.url());
+    if (pathname.startsWith("/assets/")) files.push(pathname.slice(1));
+    if (pathname.startsWith("/trpc/")) calls.push(pathname);
+  });
+  await signIn(tenant.ownerId, { path });
+  await page.getByRole("status").getByText("live", { exact: true }).waitFor();
+  await page.getByRole("heading", { level: 1 }).waitFor();
+  const sizes = await Promise.all([...new Set(files)].map(sizeOf));
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(MAX_FIRST_SCREEN_BYTES);
+  expect(calls.length, calls.join("\n")).toBeLessThanOrEqual(MAX_REQUESTS);
+  await close();
+});

@@ -1,0 +1,110 @@
+// Every place of the console, in light and dark, wide and on a phone: nothing to complain of for axe, for the policy, on the console or sideways.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { accessFindings, type Chromium, openChromium, scrollsSideways } from "../../kit/browser/chromium.ts";
+import { HOSTILE_NAME, type Populated, populate } from "../../kit/gateway/populated.ts";
+import { startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
+
+// Not by name: the console is compiled with the browser's types, the tests are not.
+const { PLACES }: { readonly PLACES: readonly { readonly to: string; readonly needs?: string; readonly key?: string }[] } = await import(
+  new URL("../../../portal/src/app/places.ts", import.meta.url).href
+);
+
+let world: World;
+let chromium: Chromium;
+let tenant: TestTenant;
+let populated: Populated;
+beforeAll(async () => {
+  world = await startWorld({ CONSOLE: "on", RATE_LIMIT_STANDARD: "off", RATE_LIMIT_TENANT: "off", ADMIN_USERS: "" });
+  tenant = await world.tenant();
+  chromium = await openChromium(world);
+  populated = await populate(world, tenant);
+}, 120_000);
+afterAll(async () => {
+  await populated?.stop();
+  await chromium?.close();
+  await world.close();
+});
+
+/** Beside the places: what is open in them. */
+const opened = (): readonly string[] => [
+  `/devices/${populated.deviceIds[0]}`,
+  `/devices/${populated.waiting.deviceId}?command=${populated.waiting.commandId}`,
+  `/devices/${populated.deviceIds[3]}?tab=metrics`,
+  `/devices/${populated.deviceIds[1]}?tab=settings`,
+  `/commands?command=${populated.waiting.commandId}`,
+  `/fleets/${populated.fleetId}`,
+  `/webhooks/${populated.webhookId}`,
+  `/traces/${populated.traceId}`,
+  "/devices?q=nothing-has-this-name",
+  "/devices/dev_unknown",
+  "/catalogue/navidrome",
+  "/catalogue/unknown",
+  "/apps/app_unknown",
+  "/deployments/dep_unknown",
+  "/members?tab=invites",
+  "/members?tab=roles",
+  "/invite?token=unknown",
+];
+const LOOKS = (["light", "dark"] as const).flatMap((colorScheme) => [
+  { colorScheme, viewport: { width: 1_440, height: 900 } },
+  { colorScheme, viewport: { width: 390, height: 844 } },
+]);
+
+describe.each(LOOKS)("$colorScheme at $viewport.width px", (look) => {
+  test("every place is without a finding", { timeout: 240_000 }, async () => {
+    const { page, problems, signIn, close } = await chromium.visitor(look);
+    await signIn(tenant.ownerId, { path: "/devices" });
+    const findings: string[] = [];
+    for (const path of [...PLACES.filter(({ needs }) => needs !== "administrator").map(({ to }) => to), ...opened()]) {
+      await page.goto(path, { waitUntil: "domcontentloaded" });
+      await page.getByRole("heading", { level: 1 }).waitFor();
+      await page.getByRole("status").getByText("live", { exact: true }).waitFor();
+      // What is being read has no words yet.
+      await expect.poll(() => page.locator("[data-skeleton]").count(), { timeout: 10_000 }).toBe(0);
+      for (const finding of await accessFindings(page)) findings.push(`${path}: ${finding}`);
+      if (await scrollsSideways(page)) findings.push(`${path}: scrolls sideways`);
+    }
+    expect(findings).toEqual([]);
+    // The unknown ids are answered with 404.
+    expect(problems.filter(({ kind }) => kind !== "answer")).toEqual([]);
+    await close();
+  });
+});
+
+test("a name that wants to be HTML is text wherever it stands", async () => {
+  const { page, problems, signIn, close } = await chromium.visitor();
+  await signIn(tenant.ownerId, { path: "/devices?sort=name" });
+  await page.getByText(HOSTILE_NAME).first().waitFor();
+  await page.getByText(HOSTILE_NAME).first().click();
+  await page.getByRole("heading", { name: HOSTILE_NAME }).waitFor();
+  await page.getByText("echo").first().click();
+  await page.getByRole("link", { name: "Overview" }).click();
+  await page.getByText(HOSTILE_NAME).first().waitFor();
+  expect(await page.evaluate("document.querySelectorAll('img').length")).toBe(0);
+  expect(problems).toEqual([]);
+  await close();
+});
+
+test("another tenant's ids are unknown", async () => {
+  const stranger = await world.tenant();
+  const { page, problems, signIn, close } = await chromium.visitor();
+  await signIn(stranger.ownerId, { path: "/devices" });
+  const { deviceId, commandId } = populated.waiting;
+  for (const path of [
+    `/devices/${deviceId}`,
+    `/commands?command=${commandId}`,
+    `/fleets/${populated.fleetId}`,
+    `/webhooks/${populated.webhookId}`,
+    `/traces/${populated.traceId}`,
+  ]) {
+    await page.goto(path, { waitUntil: "domcontentloaded" });
+    await page.getByText("Unknown, or not yours.").first().waitFor();
+  }
+  expect(problems.filter(({ kind }) => kind !== "answer")).toEqual([]);
+  await close();
+});
+
+test("each key leads to one place", () => {
+  const keys = PLACES.flatMap(({ key }) => key ?? []);
+  expect(keys).toEqual([...new Set(keys)]);
+});

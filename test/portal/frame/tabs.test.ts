@@ -1,0 +1,54 @@
+// Many tabs of one browser: they share one stream, which moves on when its tab is closed or hidden.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Chromium, openChromium, type Visitor } from "../../kit/browser/chromium.ts";
+import { startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
+
+let world: World;
+let chromium: Chromium;
+let tenant: TestTenant;
+beforeAll(async () => {
+  world = await startWorld({ CONSOLE: "on", RATE_LIMIT_STANDARD: "off" });
+  chromium = await openChromium(world);
+  tenant = await world.tenant();
+});
+afterAll(async () => {
+  await chromium?.close();
+  await world.close();
+});
+
+const TABS = 8;
+const openTab = async ({ context }: Visitor, timeout?: number) => {
+  const page = await context.newPage();
+  await page.goto("/devices", { waitUntil: "commit" });
+  await page.getByText("Devices appear here once they are paired.").waitFor(timeout === undefined ? {} : { timeout });
+  return page;
+};
+
+test("eight tabs are all live", async () => {
+  const visitor = await chromium.visitor();
+  await visitor.signIn(tenant.ownerId, { path: "/devices" });
+  for (let tab = 1; tab < TABS; tab += 1) await openTab(visitor);
+  for (const page of visitor.context.pages()) await page.getByRole("status").getByText("live", { exact: true }).waitFor();
+  expect(visitor.problems).toEqual([]);
+  await visitor.close();
+});
+
+test("without one stream for all, the browser has no connection left for the seventh tab", async () => {
+  const visitor = await chromium.visitor();
+  await visitor.context.addInitScript("Object.defineProperty(navigator, 'locks', { value: undefined })");
+  await visitor.signIn(tenant.ownerId, { path: "/devices" });
+  for (let tab = 1; tab < 6; tab += 1) await (await openTab(visitor)).getByRole("status").getByText("live", { exact: true }).waitFor();
+  await expect(openTab(visitor, 3_000)).rejects.toThrow("Timeout");
+  await visitor.close();
+});
+
+test("when the tab with the stream is closed, another takes the stream over and shows what happens next", async () => {
+  const visitor = await chromium.visitor();
+  await visitor.signIn(tenant.ownerId, { path: "/devices" });
+  const second = await openTab(visitor);
+  await visitor.page.close();
+  await second.getByRole("status").getByText("live", { exact: true }).waitFor();
+  await world.call(await tenant.user(), "POST", "/v1/devices/provision", { body: { count: 1 } });
+  await second.getByText("1 device", { exact: true }).waitFor();
+  await visitor.close();
+});

@@ -1,0 +1,114 @@
+// The screen of the audit log: what a change did, the filters in its URL, and the log as a file.
+import { readFile } from "node:fs/promises";
+import type { Download } from "playwright-core";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { accessFindings, type Chromium, openChromium, type Visitor } from "../../kit/browser/chromium.ts";
+import { type Caller, startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
+
+let world: World;
+let chromium: Chromium;
+let tenant: TestTenant;
+let owner: Caller;
+let visitor: Visitor;
+let keyId: string;
+beforeAll(async () => {
+  world = await startWorld({ CONSOLE: "on", RATE_LIMIT_STANDARD: "off" });
+  chromium = await openChromium(world);
+  tenant = await world.tenant();
+  owner = await tenant.user();
+  keyId = (await world.call(owner, "POST", "/v1/api-keys", { body: { name: "before" } })).body.data.keyId;
+  await world.call(owner, "PATCH", `/v1/api-keys/${keyId}`, { body: { name: "after" } });
+  const { deviceId } = await tenant.device();
+  await world.call(owner, "PATCH", `/v1/devices/${deviceId}`, { body: { name: "roof" } });
+  visitor = await chromium.visitor();
+  await visitor.signIn(tenant.ownerId, { path: "/audit" });
+});
+beforeEach(async () => void (await visitor.page.goto("/audit", { waitUntil: "domcontentloaded" })));
+afterAll(async () => {
+  await visitor?.close();
+  await chromium?.close();
+  await world.close();
+});
+
+const record = () => visitor.page.getByRole("region", { name: "Record" });
+const textOf = async (download: Download): Promise<string> => readFile(await download.path(), "utf8");
+
+test("a record shows who changed which field from what to what, and leads to what was changed", async () => {
+  const { page } = visitor;
+  await page.getByRole("grid").getByText("apiKeys.update").click();
+  await record()
+    .getByRole("row", { name: /^name .*before .*after$/ })
+    .waitFor();
+  expect(await record().textContent()).toContain(tenant.ownerId);
+  expect(await accessFindings(page)).toEqual([]);
+  await page.reload({ waitUntil: "domcontentloaded" });
+  await record().getByRole("link", { name: keyId }).click();
+  await page.getByRole("heading", { name: "after", exact: true }).waitFor();
+  await page.goBack();
+  await record().waitFor();
+  await page.keyboard.press("Escape");
+  await record().waitFor({ state: "detached" });
+});
+
+test("the record of a new key masks its secret", async () => {
+  await visitor.page.getByRole("grid").getByText("apiKeys.create").click();
+  await record()
+    .getByRole("row", { name: /^hash .*\[masked\]$/ })
+    .waitFor();
+});
+
+test("the record of a device leads to the device", async () => {
+  const { page } = visitor;
+  await page.getByRole("grid").getByText("devices.update").click();
+  await record().getByRole("link", { name: /^dev_/ }).click();
+  await page.getByRole("heading", { name: "roof" }).first().waitFor();
+});
+
+test("filters stand in the URL, survive a reload, and one of them is a pasted id", async () => {
+  const { page } = visitor;
+  const filter = page.getByRole("combobox", { name: "Filter records" });
+  await page.getByRole("grid").getByText("devices.update").waitFor();
+  await filter.fill("action:apiKeys.update ");
+  await page.getByRole("grid").getByText("devices.update").waitFor({ state: "detached" });
+  await page.getByRole("grid").getByText("apiKeys.update").waitFor();
+  await page.reload({ waitUntil: "domcontentloaded" });
+  await page.getByRole("grid").getByText("apiKeys.update").waitFor();
+  expect(await filter.inputValue()).toBe("action:apiKeys.update");
+  await filter.fill(keyId);
+  await page.getByRole("grid").getByText("apiKeys.create").waitFor();
+  expect(new URL(page.url()).searchParams.get("resource")).toBe(keyId);
+  expect(await page.getByRole("grid").getByText("devices.update").count()).toBe(0);
+  await filter.fill("since:2099-01-01");
+  await page.getByText("No record matches these filters.").waitFor();
+  await page.getByRole("button", { name: "Clear filters" }).click();
+  await page.getByRole("grid").getByText("devices.update").waitFor();
+});
+
+test("a change that somebody makes now appears without a reload", async () => {
+  const { page } = visitor;
+  await page.getByText("live", { exact: true }).waitFor();
+  await world.call(owner, "PATCH", `/v1/tenants/${tenant.tenantId}`, { body: { name: "renamed" } });
+  await page.getByRole("grid").getByText("tenants.update").waitFor();
+});
+
+test("both exports hold the filtered records", async () => {
+  const { page } = visitor;
+  await page.goto(`/audit?resource=${keyId}`, { waitUntil: "domcontentloaded" });
+  await page.getByRole("grid").getByText("apiKeys.update").waitFor();
+  const [lines] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: "Export NDJSON" }).click()]);
+  const records = (await textOf(lines)).trimEnd().split("\n");
+  expect(records.map((line) => JSON.parse(line).action)).toEqual(["apiKeys.create", "apiKeys.update"]);
+  const [csv] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Export CSV" }).click()]);
+  expect((await textOf(csv)).trimEnd().split(/\r?\n/)).toHaveLength(3);
+});
+
+test("nothing of this made the browser complain", () => {
+  expect(visitor.problems).toEqual([]);
+});
+
+test("the record of another tenant is unknown", async () => {
+  const other = await world.tenant();
+  const { body } = await world.call(await other.user(), "GET", "/v1/audit-logs");
+  await visitor.page.goto(`/audit?record=${body.data[0].auditId}`, { waitUntil: "domcontentloaded" });
+  await record().getByText("Unknown, or not yours.").waitFor();
+});

@@ -1,0 +1,65 @@
+// Apps and deployments in light and dark, wide and on a phone, with a failure, drift and a log on the page: nothing to complain of.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { failureIn, openRig, type Rig, reportOf } from "../../features/apps/kit.ts";
+import { accessFindings, type Chromium, openChromium, scrollsSideways } from "../../kit/browser/chromium.ts";
+import { startWorld, type World } from "../../kit/gateway/world.ts";
+
+let world: World;
+let chromium: Chromium;
+let rig: Rig;
+let path: { readonly app: string; readonly deployment: string };
+beforeAll(async () => {
+  world = await startWorld({ CONSOLE: "on", RATE_LIMIT_STANDARD: "off", RATE_LIMIT_TENANT: "off", RATE_LIMIT_AGENT: "off" });
+  chromium = await openChromium(world);
+  rig = await openRig(world);
+  const { deploymentId } = await rig.deploy({ name: `store ${"of-a-long-name".repeat(5)}` });
+  const { appId } = await rig.until(`/deployments/${deploymentId}`, "active");
+  path = { app: `/apps/${appId}`, deployment: `/deployments/${deploymentId}` };
+  await rig.ask(`POST ${path.app}/snapshots`, { metadata: { note: "before the holidays" } });
+  const lines = ["starting", `GET /${"a-long-address/".repeat(30)} 500`];
+  rig.answer(({ app }) => reportOf(app.appId, { revision: 1, failure: failureIn(app.revision, { lines }) }));
+  await rig.ask(`POST ${path.deployment}/redeploy`, { configuration: { maxKeys: 7 } });
+  await rig.until(path.deployment, "active");
+  const { version } = await rig.ask("GET /agent/desired-state", undefined, rig.device.as);
+  await rig.report(version, reportOf(appId, { state: "stopped" }));
+}, 60_000);
+afterAll(async () => {
+  await rig?.stop();
+  await chromium?.close();
+  await world.close();
+});
+
+const LOOKS = (["light", "dark"] as const).flatMap((colorScheme) => [
+  { colorScheme, viewport: { width: 1_440, height: 900 } },
+  { colorScheme, viewport: { width: 390, height: 844 } },
+]);
+
+test.each(LOOKS)("$colorScheme at $viewport.width px", { timeout: 120_000 }, async (look) => {
+  const { page, problems, signIn, close } = await chromium.visitor(look);
+  await signIn(rig.tenant.ownerId, { path: path.app });
+  const findings: string[] = [];
+  const check = async (at: string): Promise<void> => {
+    await expect.poll(() => page.locator("[data-skeleton]").count(), { timeout: 15_000 }).toBe(0);
+    for (const finding of await accessFindings(page)) findings.push(`${at}: ${finding}`);
+    if (await scrollsSideways(page)) findings.push(`${at}: scrolls sideways`);
+  };
+  const visit = async (at: string): Promise<void> => {
+    await page.goto(at, { waitUntil: "domcontentloaded" });
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    await page.getByRole("status").getByText("live", { exact: true }).waitFor();
+    await check(at);
+  };
+  for (const tab of ["steps", "logs", "configuration", "secrets", "snapshots"]) await visit(`${path.app}?tab=${tab}`);
+  await page.getByRole("grid", { name: "Snapshots" }).getByText("before the holidays").click();
+  await page.getByRole("region", { name: "Snapshot", exact: true }).waitFor();
+  await check("a snapshot");
+  for (const tab of ["steps", "logs", "change", "revisions&revision=2"]) await visit(`${path.deployment}?tab=${tab}`);
+  for (const at of ["/catalogue", "/catalogue/nextcloud", `/devices/${rig.device.deviceId}?tab=apps`, "/apps", "/deployments"]) await visit(at);
+  await visit("/catalogue/vaultwarden");
+  await page.getByRole("button", { name: "Install" }).click();
+  await page.getByRole("dialog").waitFor();
+  await check("the form of an application");
+  expect(findings).toEqual([]);
+  expect(problems.filter(({ kind }) => kind !== "answer")).toEqual([]);
+  await close();
+});
