@@ -18,8 +18,8 @@ import type { Blocks, SecurityWatch } from "../core/ports/security.ts";
 import type { Tracing } from "../core/ports/trace.ts";
 import type { HoldVersion } from "../core/rows/row-versions.ts";
 import type { Overrides } from "../core/scope.ts";
-import { createAgentAuth } from "./auth/agent.ts";
-import { createAuthenticate, createRecheck, createRedeem, createScope, type IdentityDeps } from "./auth/identity.ts";
+import { createAgentAuth, createAgentRecheck } from "./auth/agent.ts";
+import { createAuthenticate, createReauthenticate, createRecheck, createRedeem, createScope, type IdentityDeps } from "./auth/identity.ts";
 import { createSessionAuth } from "./auth/session.ts";
 import type { CallLogDeps } from "./call/call-log.ts";
 import type { CallRecord } from "./call/call-record.ts";
@@ -87,6 +87,7 @@ export interface TransportsDeps {
   readonly idempotency: IdempotencyStore;
   readonly signatures: Omit<ReplayDeps, "clock"> & { readonly memory: AgentChannelDeps["signatures"] };
   readonly databaseError: (error: unknown) => AppError | null;
+  readonly duplicateError: PipelineDeps["duplicateError"];
   readonly metrics: InternalRoutes["metrics"] & { call(record: CallRecord): void; readonly channelMeters: NonNullable<AgentChannelDeps["meters"]> };
   /** The background jobs of this node. */
   readonly book: { jobs(): readonly { readonly name: string }[]; wake(name: string): void };
@@ -137,6 +138,7 @@ const createIdentity = ({ config, clock, verifyToken, lookups, publicUrl }: Tran
   verifyToken,
   sessionAuth: createSessionAuth({ sessions: lookups.sessions, publicUrl, origins: portalOrigins(config) }),
   proveAgent: createAgentAuth({ agents: lookups.agents, clock }),
+  recheckAgent: createAgentRecheck({ agents: lookups.agents }),
   admins: new Set(config.ADMIN_USERS),
 });
 
@@ -148,9 +150,8 @@ const pipelineDeps = (deps: TransportsDeps, identity: IdentityDeps): PipelineDep
   audit: deps.audit,
   holdVersion: deps.holdVersion,
   record: deps.metrics.call,
-  blocks: deps.blocks,
-  watch: deps.watch,
-  databaseError: deps.databaseError,
+  ...{ blocks: deps.blocks, watch: deps.watch },
+  ...{ databaseError: deps.databaseError, duplicateError: deps.duplicateError },
   scopeOf: createScope(identity),
   isVisible: deps.lookups.isVisible,
   useSignature: createReplayGuard({ ...deps.signatures, clock: deps.clock }),
@@ -174,7 +175,7 @@ const httpOf = (deps: TransportsDeps, infoOf: InfoOf): HttpTransport => {
   const pipeline = createPipeline(pipelineDeps(deps, identity));
   const failures = config.RATE_LIMIT_FAILED_AUTH === undefined ? FAILED_AUTH_PER_MINUTE : config.RATE_LIMIT_FAILED_AUTH;
   const authenticate = guardFailures({ limiter: cluster.limiter, limit: failures, ipOf: (_credential, { ip }) => ip }, createAuthenticate(identity));
-  const operations = { entries, pipeline, clock, infoOf, authenticate, onBlocked: deps.blocks.onBlocked };
+  const operations = { entries, pipeline, clock, infoOf, authenticate, reauthenticate: createReauthenticate(identity) };
   return createHttpTransport({
     rest: createRest({ ...operations, hasSignInPage: deps.consoleFiles != null }),
     trpc: createTrpc({ ...operations, redeem: createRedeem(identity), recheck: createRecheck(identity) }),

@@ -120,12 +120,13 @@ const serve = async (operations: Group["operations"], path: string): Promise<Htt
     blocks: nothingBlocked,
     watch: unwatched,
     databaseError: () => null,
+    duplicateError: () => null,
     record: () => undefined,
     strictOutput: true,
     callTimeoutMs: 1_000,
   });
-  const { onBlocked } = nothingBlocked;
-  const rest = createRest({ entries, pipeline, clock, onBlocked, infoOf: createRequestInfo([]), authenticate: async () => ({ kind: "none" }) });
+  const authenticate = async () => ({ kind: "none" }) as const;
+  const rest = createRest({ entries, pipeline, clock, infoOf: createRequestInfo([]), authenticate, reauthenticate: authenticate });
   return new Promise((resolve) => {
     const context = new (class extends RequestContext {
       readonly request = { method: "GET", path, query: "", headers: {}, repeated: new Set<string>(), peer: "127.0.0.1" };

@@ -4,6 +4,7 @@ import type { Clock } from "../../core/clock.ts";
 import { AppError, type Concerned } from "../../core/errors.ts";
 import type { AgentRecord, AgentRegistry } from "../../core/ports/agent-registry.ts";
 import { takesBody } from "../rest/rest-input.ts";
+import { accessChanged } from "../trpc/stream-reauthorizer.ts";
 import type { Credential } from "./credentials.ts";
 
 export interface AgentAuthDeps {
@@ -64,6 +65,21 @@ export const checkSkew = (timestampMs: number, now: Date, aheadMs = SKEW_TOLERAN
   if (skewMs > aheadMs || skewMs < -SKEW_TOLERANCE_MS) throw skewed(timestampMs, now);
 };
 
+const revoked = (): AppError => new AppError("FORBIDDEN", { details: { reason: "device_revoked" } });
+
+/**
+ * For a call that lasts. Its signature was good, and its time is over by now. An agent whose secret was rotated meanwhile calls again with the new
+ * one; a thief of the old one cannot.
+ */
+export const createAgentRecheck =
+  ({ agents }: Pick<AgentAuthDeps, "agents">) =>
+  async (credential: AgentCredential, body: Uint8Array): Promise<AgentRecord> => {
+    const record = await agents.find(credential.agentId);
+    if (record?.revoked === true) throw revoked();
+    if (record === null || matchCredential(record, credential, body) === null) throw accessChanged();
+    return record;
+  };
+
 export const createAgentAuth =
   ({ agents, clock }: AgentAuthDeps) =>
   async (credential: AgentCredential, body: Uint8Array): Promise<AgentRecord> => {
@@ -75,7 +91,7 @@ export const createAgentAuth =
     const record = found?.tenantId === credential.tenantId ? found : null;
     const secret = matchCredential(record, credential, body);
     // A removed agent has no secrets and can prove nothing; without this answer it would come back for ever.
-    if (record?.revoked === true) throw new AppError("FORBIDDEN", { details: { reason: "device_revoked" } });
+    if (record?.revoked === true) throw revoked();
     if (record === null || secret === null) throw invalid("bad_signature", {}, concernedDevice(record));
     checkVersion(record, versionOf(credential));
     checkSkew(timestampMs, clock.now(), aheadMs(credential));

@@ -36,6 +36,8 @@ export interface IdentityDeps {
   readonly sessionAuth: SessionAuth;
   readonly apiKeys: ApiKeyLookup;
   readonly proveAgent: (credential: Extract<Credential, { kind: "agent" }>, body: Uint8Array) => Promise<AgentRecord>;
+  /** For a call that lasts; the time of its signature does not count any more. */
+  readonly recheckAgent: IdentityDeps["proveAgent"];
   readonly tickets: StreamTickets;
   readonly tenants: TenantLookup;
   readonly memberships: Memberships;
@@ -82,6 +84,10 @@ export const createAuthenticate =
         return { kind: "agent", record: await deps.proveAgent(credential, body) };
     }
   };
+
+/** Proves the credential of a call that lasts again. */
+export const createReauthenticate = (deps: IdentityDeps): ReturnType<typeof createAuthenticate> =>
+  createAuthenticate({ ...deps, proveAgent: deps.recheckAgent });
 
 /** A browser's stream cannot set headers; it brings a ticket that its user got a moment ago. */
 export const createRedeem =

@@ -2,7 +2,6 @@
 import type { LimitClass } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { LoadAnswer, LoadCaller, LoadCalls } from "../../core/ports/load-calls.ts";
-import { nothingBlocked } from "../../core/ports/security.ts";
 import type { Identity } from "../auth/identity.ts";
 import { answerOf } from "../http/in-process-request.ts";
 import type { HttpRequest, HttpTransport } from "../http/request-context.ts";
@@ -46,7 +45,8 @@ export const createLoadCalls = ({ entries, clock, pipeline: deps, infoOf }: Load
   const pipeline = createPipeline({ ...deps, limits: NO_LIMITS });
   const transportFor = (caller: LoadCaller): HttpTransport => {
     const identity: Identity = { kind: "user", userId: caller.userId, email: caller.email, claimedTenantId: caller.tenantId };
-    return createRest({ entries: harmless, pipeline, clock, infoOf, onBlocked: nothingBlocked.onBlocked, authenticate: async () => identity });
+    const authenticate = async (): Promise<Identity> => identity;
+    return createRest({ entries: harmless, pipeline, clock, infoOf, authenticate, reauthenticate: authenticate });
   };
   // Making a transport compiles the whole table, so each caller has one for as long as it makes calls.
   const transports = new WeakMap<LoadCaller, HttpTransport>();

@@ -13,6 +13,8 @@ export interface Entry {
   readonly tag: string;
   readonly op: Operation;
   readonly handler: AnyHandler;
+  /** The read of the record that the operation is about: of `/apps/{appId}/logs/stream` it is `GET /apps/{appId}`. */
+  readonly record?: Entry | undefined;
 }
 
 type AnyContract = Readonly<Record<string, Group>>;
@@ -70,6 +72,25 @@ const clashesOf = (entries: readonly Omit<Entry, "handler">[]): readonly string[
   return problems;
 };
 
+/** The paths above this one that end in a field, the nearest first. */
+const above = (rest: Rest): readonly string[] => {
+  const parts = (rest.split(" ")[1] ?? "").split("/");
+  return parts
+    .flatMap((_, at) => (at > 0 && parts[at]?.endsWith("}") === true ? [parts.slice(0, at + 1).join("/")] : []))
+    .slice(0, parts.at(-1)?.endsWith("}") === true ? -1 : undefined)
+    .reverse();
+};
+
+const findRecord = (entries: readonly Entry[], { op }: Entry): Entry | undefined => {
+  const isRead = (path: string, each: Entry): boolean =>
+    each.op.kind === "query" && each.op.rest.some((rest) => rest === `GET ${path}`) && each.op.auth.some((auth) => op.auth.includes(auth));
+  for (const path of op.rest.slice(0, 1).flatMap(above)) {
+    const found = entries.find((each) => isRead(path, each));
+    if (found !== undefined) return found;
+  }
+  return undefined;
+};
+
 /** Throws with every problem listed at once. */
 export const createCatalogue = <C extends AnyContract>(contract: C, features: Implementations<C>): readonly Entry[] => {
   const entries = Object.entries(contract).flatMap(([group, { tag, operations }]) =>
@@ -88,5 +109,6 @@ export const createCatalogue = <C extends AnyContract>(contract: C, features: Im
     ...clashesOf(entries),
   ];
   if (problems.length > 0) throw new Error(`the contract is invalid:\n${problems.map((line) => `  ${line}`).join("\n")}`);
-  return entries as readonly Entry[];
+  const whole = entries as readonly Entry[];
+  return whole.map((entry) => ({ ...entry, record: findRecord(whole, entry) }));
 };

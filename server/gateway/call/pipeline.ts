@@ -1,6 +1,6 @@
 // The one ordered list of steps that every call takes, over REST and tRPC alike:
 // limit by caller → check credential, tenant, role → parse → limit by input → own device → replay → idempotency → run → check output → record.
-import { isLimited } from "../../core/access.ts";
+import { haveSameLimits, isLimited } from "../../core/access.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError, isAppError } from "../../core/errors.ts";
 import type { LazyAbort } from "../../core/lifecycle/lazy-abort.ts";
@@ -12,6 +12,7 @@ import { actorOf, type OpenScope, type SystemScope } from "../../core/scope.ts";
 import type { Identity, ScopeRequest } from "../auth/identity.ts";
 import type { RequestInfo } from "../http/request-info.ts";
 import { parseInput } from "../rest/parse.ts";
+import { accessChanged, isRefusal, reauthorizeStream } from "../trpc/stream-reauthorizer.ts";
 import type { CallRecord, Notes } from "./call-record.ts";
 import { createOnce, ReplayedRefusal, readKey } from "./idempotency.ts";
 import type { Entry } from "./operation-table.ts";
@@ -33,6 +34,8 @@ export interface PipelineDeps extends RunDeps {
   readonly watch: SecurityWatch;
   /** The answer to a failure of the database; null for a defect. */
   readonly databaseError: (error: unknown) => AppError | null;
+  /** The declared error for a second row under a unique index; null for every other failure. */
+  readonly duplicateError: (error: unknown, input: unknown) => AppError | null;
   /** Counts the call for the metrics; the log reads the notes. */
   readonly record: (call: CallRecord) => void;
 }
@@ -41,6 +44,8 @@ export interface CallRequest {
   readonly entry: Entry;
   /** Proves the credential; rejects with UNAUTHORIZED and its kin. */
   readonly identify: () => Promise<Identity>;
+  /** Proves it again while the call lasts; a failure counts against nobody. */
+  readonly reidentify: () => Promise<Identity>;
   readonly info: RequestInfo;
   readonly transport: "rest" | "trpc";
   readonly tenantHeader: string | undefined;
@@ -107,6 +112,10 @@ const checkDevice = async ({ op }: Entry, scope: OpenScope, input: unknown, isVi
   if (!(await isVisible({ ...scope, tenantId: scope.tenantId }, deviceId))) throw new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
 };
 
+/** Its result goes on after the call has been answered. */
+const lastsBeyond = ({ op }: Entry): boolean => op.kind === "subscription" || op.plain?.pieces === true;
+const isIterable = (result: unknown): result is AsyncIterable<unknown> => typeof result === "object" && result !== null && Symbol.asyncIterator in result;
+
 type Attempt = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown };
 const attempt = (read: () => unknown): Attempt => {
   try {
@@ -132,9 +141,46 @@ export const createPipeline = (deps: PipelineDeps) => {
     return deps.databaseError(error) ?? new AppError("INTERNAL_ERROR", { cause: error });
   };
 
-  const run = createRun(deps);
+  const runHandler = createRun(deps);
+  const run: typeof runHandler = async (entry, prepared, gone) => {
+    try {
+      return await runHandler(entry, prepared, gone);
+    } catch (error) {
+      throw isAppError(error) ? error : (deps.duplicateError(error, prepared.input) ?? error);
+    }
+  };
 
   const once = createOnce({ ...deps, toAppError });
+
+  /** Checks a call that lasts again: its caller, then the record that it is about, as a read of that record would. */
+  const judge = async (request: CallRequest, opened: OpenScope, input: unknown): Promise<AppError | null> => {
+    const { entry, info, tenantHeader, gone } = request;
+    try {
+      const scope = await deps.scopeOf({ entry, identity: await request.reidentify(), info, tenantHeader, rawInput: input });
+      refuseBlocked(scope, deps.blocks);
+      if (isLimited(scope)) await checkDevice(entry, scope, input, deps.isVisible);
+      if (entry.record !== undefined) await run(entry.record, { scope, input, key: null }, gone);
+      // Without a record, what the call shows depends on the limits that it began with.
+      else if (!haveSameLimits(opened, scope)) return accessChanged();
+      return null;
+    } catch (error) {
+      return isRefusal(error) ? error : null;
+    }
+  };
+
+  /** Runs a handler that the caller may call, for as long as the caller may. */
+  const perform = async (request: CallRequest, { scope, input, key }: { scope: OpenScope; input: unknown; key: string | null }) => {
+    const { entry, held, gone } = request;
+    const prepared = { scope, input, key, held, judge: () => judge(request, scope, input) };
+    if (!lastsBeyond(entry)) {
+      if (key === null || entry.op.idempotency !== "key") return run(entry, prepared, gone);
+      return once({ operation: entry.id, scope, input, key, run: (keeper) => run(entry, { ...prepared, keeper }, gone) });
+    }
+    const nowBlocked = (): AppError | null => (isBlocked(scope, deps.blocks) ? entityBlocked() : null);
+    const reauthorizer = reauthorizeStream({ gone, judge: prepared.judge, onBlocked: deps.blocks.onBlocked, nowBlocked });
+    const { result, reply } = await run(entry, prepared, reauthorizer.gone);
+    return { result: isIterable(result) ? reauthorizer.watch(result) : result, reply };
+  };
 
   const answer = async (request: CallRequest, seen: Seen): Promise<Answer> => {
     const { entry, info, tenantHeader } = request;
@@ -157,10 +203,7 @@ export const createPipeline = (deps: PipelineDeps) => {
     if (request.signed !== null && identity.kind === "agent")
       await deps.useSignature({ agentId: identity.record.agentId, replay: op.replay, ...request.signed });
     const key = op.idempotency === "none" || scope.principal === null ? null : readKey(request.idempotencyKey);
-    const { result, reply } =
-      key !== null && op.idempotency === "key"
-        ? await once({ operation: entry.id, scope, input, key, run: (keeper) => run(entry, { scope, input, key, keeper, held: request.held }, request.gone) })
-        : await run(entry, { scope, input, key, held: request.held }, request.gone);
+    const { result, reply } = await perform(request, { scope, input, key });
     const headers = reply.replayed === true ? { ...reply.headers, ...REPLAYED } : reply.headers;
     return { status: reply.status ?? op.status, input, result, headers, cookies: reply.cookies, verdict: seen.verdict, scope };
   };
@@ -198,13 +241,6 @@ export const createPipeline = (deps: PipelineDeps) => {
     }
   };
 
-  /** Authorizes the caller of a running stream again. Rejects as `call` would have failed. */
-  const judge = async ({ entry, info, tenantHeader, identify, readInput }: CallRequest): Promise<OpenScope> =>
-    deps.scopeOf({ entry, identity: await identify(), info, tenantHeader, rawInput: readInput() });
-
-  /** Whether a caller who was let in is blocked meanwhile. */
-  const nowBlocked = (scope: OpenScope): boolean => isBlocked(scope, deps.blocks);
-
-  return { call, judge, nowBlocked, toAppError };
+  return { call, toAppError };
 };
 export type Pipeline = ReturnType<typeof createPipeline>;

@@ -9,6 +9,7 @@ import type { AuditTrail } from "../../core/ports/audit.ts";
 import { type Blocks, entityBlocked, isBlocked } from "../../core/ports/security.ts";
 import type { HeldRecord, HoldVersion } from "../../core/rows/row-versions.ts";
 import type { OpenScope } from "../../core/scope.ts";
+import { createDeadlines, outOfTime } from "../deadlines.ts";
 import { auditEntryOf } from "./audit-entry.ts";
 import type { Entry } from "./operation-table.ts";
 
@@ -19,6 +20,8 @@ export interface Prepared {
   readonly keeper?: Keeper;
   /** If-Match: the effect happens only while the record has one of these versions. */
   readonly held?: HeldRecord | undefined;
+  /** Whether the call would be let in now: null, or the refusal that it would get. Never rejects. */
+  readonly judge?: (() => Promise<AppError | null>) | undefined;
 }
 
 export interface CallOutcome {
@@ -53,12 +56,7 @@ export interface RunDeps {
   readonly blocks: Pick<Blocks, "any" | "refuses" | "onBlocked">;
 }
 
-/** Interval of the deadline check; a call may overrun by this much. */
-const LOOK_MS = 250;
-
 const fail: Call["fail"] = (code, details, options) => new AppError(code, { details, ...options });
-
-const outOfTime = (): AppError => new AppError("SERVICE_UNAVAILABLE", { retryAfter: 1, details: { reason: "timeout" } });
 
 /** What the calls of a gateway share. */
 interface Shared {
@@ -67,6 +65,12 @@ interface Shared {
   readonly holdVersion: HoldVersion;
   readonly check: (entry: Entry, result: unknown) => void;
 }
+
+/** A long poll names its own waiting time. */
+const waitMs = ({ maxWaitSeconds = 0 }: Operation, input: unknown): number => {
+  const { wait, timeout = wait } = (maxWaitSeconds === 0 ? {} : (input ?? {})) as { readonly wait?: unknown; readonly timeout?: unknown };
+  return typeof timeout === "number" ? Math.min(timeout, maxWaitSeconds) * 1_000 : 0;
+};
 
 // A class, because it makes its signal on first use. V8 gives an object literal with a getter a hidden class per call, which lives in the old
 // generation and keeps everything that the getter closes over until the next full collection.
@@ -86,8 +90,12 @@ class OneCall implements KeyedCall {
   #unfollow: (() => void) | null = null;
   #isLate = false;
   #committed = false;
+  /** Only a call that lasts asks for its signal, or for time to wait. */
+  #lasts: boolean;
+  #isJudging = false;
+  readonly #judge: Prepared["judge"];
 
-  constructor(entry: Entry, { scope, input, key, keeper, held }: Prepared, gone: LazyAbort, shared: Shared) {
+  constructor(entry: Entry, { scope, input, key, keeper, held, judge }: Prepared, gone: LazyAbort, shared: Shared) {
     this.scope = scope;
     this.idempotencyKey = key;
     this.#entry = entry;
@@ -96,9 +104,12 @@ class OneCall implements KeyedCall {
     this.#keeper = keeper;
     this.#held = held;
     this.#shared = shared;
+    this.#judge = judge;
+    this.#lasts = waitMs(entry.op, input) > 0;
   }
 
   get signal(): AbortSignal {
+    this.#lasts = true;
     this.#unfollow ??= this.#gone.onAbort(() => this.#over.abort());
     return this.#over.signal;
   }
@@ -144,73 +155,22 @@ class OneCall implements KeyedCall {
     this.#over.abort();
   }
 
+  /** Checks a call that lasts again, one check at a time. Null: there is nothing against it. */
+  async again(): Promise<AppError | null> {
+    if (!this.#lasts || this.#judge === undefined || this.#isJudging) return null;
+    this.#isJudging = true;
+    try {
+      return await this.#judge();
+    } finally {
+      this.#isJudging = false;
+    }
+  }
+
   /** Lets go of the caller once the call has its answer. */
   release(): void {
     this.#unfollow?.();
   }
 }
-
-interface Waiting {
-  /** Its place in the list. */
-  at: number;
-  looksLeft: number;
-  readonly giveUp: () => void;
-}
-
-/** Ends calls that take too long. They share one timer: a timer per call costs as much as the rest of a small call. */
-const createDeadlines = (lookMs: number) => {
-  const waiting: Waiting[] = [];
-  let timer: NodeJS.Timeout | undefined;
-  // The last entry takes the free place, so nothing shifts and nothing is allocated.
-  const remove = (each: Waiting): void => {
-    const last = waiting.pop();
-    if (last === undefined || last === each) return;
-    waiting[each.at] = last;
-    last.at = each.at;
-  };
-  const look = (): void => {
-    for (const each of [...waiting]) {
-      each.looksLeft -= 1;
-      if (each.looksLeft <= 0) each.giveUp();
-    }
-    if (waiting.length > 0) return;
-    clearInterval(timer);
-    timer = undefined;
-  };
-  return <T>(work: Promise<T>, withinMs: number, onLate: () => void): Promise<T> =>
-    new Promise((resolve, reject) => {
-      let left = false;
-      const leave = (): void => {
-        if (!left) remove(each);
-        left = true;
-      };
-      const giveUp = (): void => {
-        leave();
-        reject(outOfTime());
-        onLate();
-      };
-      // The first tick may come at once.
-      const each: Waiting = { at: waiting.length, looksLeft: Math.ceil(withinMs / lookMs) + 1, giveUp };
-      waiting.push(each);
-      timer ??= setInterval(look, lookMs);
-      work.then(
-        (value) => {
-          leave();
-          resolve(value);
-        },
-        (error: unknown) => {
-          leave();
-          reject(error);
-        },
-      );
-    });
-};
-
-/** A long poll names its own waiting time. */
-const waitMs = ({ maxWaitSeconds = 0 }: Operation, input: unknown): number => {
-  const { wait, timeout = wait } = (maxWaitSeconds === 0 ? {} : (input ?? {})) as { readonly wait?: unknown; readonly timeout?: unknown };
-  return typeof timeout === "number" ? Math.min(timeout, maxWaitSeconds) * 1_000 : 0;
-};
 
 const checkOutput: Shared["check"] = ({ id, op }, result) => {
   const checked = op.output.safeParse(result);
@@ -218,7 +178,7 @@ const checkOutput: Shared["check"] = ({ id, op }, result) => {
 };
 
 export const createRun = ({ transact, audit, holdVersion, strictOutput, callTimeoutMs, blocks }: RunDeps) => {
-  const within = createDeadlines(Math.min(LOOK_MS, callTimeoutMs));
+  const within = createDeadlines(callTimeoutMs);
   const shared: Shared = { transact, audit, holdVersion, check: strictOutput ? checkOutput : () => undefined };
   return async (entry: Entry, prepared: Prepared, gone: LazyAbort): Promise<CallOutcome> => {
     const call = new OneCall(entry, prepared, gone, shared);
@@ -230,7 +190,7 @@ export const createRun = ({ transact, audit, holdVersion, strictOutput, callTime
     // Whoever is blocked while it waits gets an answer at once, and it is not the one it waits for.
     const stopListening = wait === 0 ? null : blocks.onBlocked(() => isBlocked(scope, blocks) && call.end());
     try {
-      const result = await within(Promise.resolve(work), callTimeoutMs + wait, () => call.end());
+      const result = await within(Promise.resolve(work), callTimeoutMs + wait, call);
       if (wait > 0 && isBlocked(scope, blocks)) throw entityBlocked();
       // The commit has checked a keyed operation.
       if (entry.op.idempotency === "key") return { result: (result as Committed<unknown>).result, reply: call.reply };

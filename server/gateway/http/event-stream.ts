@@ -1,11 +1,8 @@
 // A subscription over REST: server-sent events, one with each item. A refusal after the beginning is an event of the type `error`.
 import { type Clock, isoText } from "../../core/clock.ts";
 import { isAppError } from "../../core/errors.ts";
-import { type LazyAbort, lazyAbortOf } from "../../core/lifecycle/lazy-abort.ts";
-import type { Blocks } from "../../core/ports/security.ts";
-import type { Answer, CallRequest, Pipeline } from "../call/pipeline.ts";
+import type { Answer } from "../call/pipeline.ts";
 import { errorBody } from "../rest/envelope.ts";
-import { reauthorizeStream } from "../trpc/stream-reauthorizer.ts";
 import type { HttpStream } from "./request-context.ts";
 import type { RequestInfo } from "./request-info.ts";
 
@@ -30,17 +27,6 @@ const within = async <T>(next: Promise<T>, ms: number): Promise<T | null> => {
   } finally {
     clearTimeout(timer);
   }
-};
-
-/** The stream lasts until the caller leaves, the listener closes, or the caller may no longer open it. */
-export const callStream = async (
-  { pipeline, onBlocked }: { readonly pipeline: Pipeline; readonly onBlocked: Blocks["onBlocked"] },
-  asked: CallRequest,
-  ending: LazyAbort,
-): ReturnType<Pipeline["call"]> => {
-  const reauthorizer = reauthorizeStream(ending.signal, { authorize: () => pipeline.judge(asked), onBlocked, nowBlocked: pipeline.nowBlocked });
-  const outcome = await pipeline.call({ ...asked, gone: lazyAbortOf(reauthorizer.signal) });
-  return outcome.ok ? { ok: true, answer: { ...outcome.answer, result: reauthorizer.watch(outcome.answer) } } : outcome;
 };
 
 export interface RenderedEvents {

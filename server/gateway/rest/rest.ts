@@ -11,7 +11,6 @@ import {
 import { type Clock, isoText } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
 import type { RateLimitVerdict } from "../../core/ports/rate-limiter.ts";
-import type { Blocks } from "../../core/ports/security.ts";
 import { type Credential, isSigned, readCredential } from "../auth/credentials.ts";
 import { type Identity, NOBODY } from "../auth/identity.ts";
 import type { Entry } from "../call/operation-table.ts";
@@ -19,7 +18,7 @@ import type { Answer, CallRequest, Failure, Pipeline } from "../call/pipeline.ts
 import { limitHeaders, RateLimited } from "../call/rate-limits.ts";
 import { signedBy } from "../call/signature-replay.ts";
 import { hasSecret } from "../http/compression.ts";
-import { callStream, renderEvents } from "../http/event-stream.ts";
+import { renderEvents } from "../http/event-stream.ts";
 import { UPGRADE_HEADERS } from "../http/handshake.ts";
 import type { HttpRequest, HttpResponse, HttpStream, Reception, RequestContext } from "../http/request-context.ts";
 import type { Prefix, RequestInfo } from "../http/request-info.ts";
@@ -32,14 +31,15 @@ import { checkQueryNames, type FieldTypes, fieldTypes, mergeInput, NOTHING, read
 import { createRouter, type Match, pick } from "./router.ts";
 import { isKnown, readIfMatch, tagOf, versionsOf } from "./versions.ts";
 
+type Authenticate = (credential: Credential, info: RequestInfo, body: Uint8Array) => Promise<Identity>;
 export interface RestDeps {
   readonly entries: readonly Entry[];
   readonly pipeline: Pipeline;
   readonly clock: Clock;
   readonly infoOf: (request: HttpRequest, prefix: Prefix) => RequestInfo;
   /** Proves a credential; a failed one counts against the address and may come back as RATE_LIMIT_EXCEEDED. */
-  readonly authenticate: (credential: Credential, info: RequestInfo, body: Uint8Array) => Promise<Identity>;
-  readonly onBlocked: Blocks["onBlocked"];
+  readonly authenticate: Authenticate;
+  readonly reauthenticate: Authenticate;
   /** Browsers learn there why a sign-in failed. */
   readonly hasSignInPage?: boolean;
 }
@@ -73,7 +73,6 @@ export const splitPrefix = (path: string): { prefix: Prefix; rest: string } | nu
   return null;
 };
 
-const NO_FIELDS: FieldTypes = new Map();
 type Found = Extract<Match, { kind: "found" }>;
 const maxBodyBytes = (match: Match): number =>
   match.kind === "found" ? match.route.entries.reduce((most, { entry }) => Math.max(most, entry.op.maxBodyBytes), 0) : DEFAULT_MAX_BODY_BYTES;
@@ -100,7 +99,7 @@ const linksOf = ({ op }: Entry, { input, result }: Answer, { path, query }: Http
   return [...(pages === null ? [] : [pages]), ...(op.deprecated === undefined ? [] : deprecationLinks(op.deprecated))];
 };
 
-export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, onBlocked, hasSignInPage }: RestDeps) => {
+export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, reauthenticate, hasSignInPage }: RestDeps) => {
   const route = createRouter(entries);
   const versions = versionsOf(entries);
   const compressible = new Set(entries.filter(({ op }) => !hasSecret(op)));
@@ -178,7 +177,7 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, onB
     request: HttpRequest,
     body: Uint8Array,
   ): Record<string, unknown> => {
-    const fields = types.get(at.entry) ?? NO_FIELDS;
+    const fields = types.get(at.entry) ?? new Map();
     const query = readQuery(request.query, fields);
     checkQueryNames(at.entry.op, request.method, query);
     const content = takesBody(request.method) ? readBodyInput(at.entry.op, body, request) : NOTHING;
@@ -203,23 +202,24 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, onB
     const open = match.route.entries.every(({ entry }) => entry.op.auth.includes("public"));
     const credential: Credential = open ? { kind: "none" } : readCredential(request);
     const { entry, fields } = pick(match.route, AUTH_OF[credential.kind]);
+    const isStream = entry.op.kind === "subscription";
+    const prove = (by: Authenticate) => () => (open ? NOBODY : by(credential, info, body));
     const asked: CallRequest = {
-      ...{ entry, info, transport: "rest", gone: context.gone, notes: context.notes },
+      ...{ entry, info, transport: "rest", notes: context.notes, identify: prove(authenticate), reidentify: prove(reauthenticate) },
+      gone: isStream ? context.ending : context.gone,
       tenantHeader: request.headers["x-svc-tenant-id"],
-      identify: () => (open ? NOBODY : authenticate(credential, info, body)),
       readInput: () => inputOf({ entry, fields, values: match.values }, request, body),
       idempotencyKey: request.headers["idempotency-key"] ?? request.headers["x-idempotency-key"],
       held: heldBy(entry, request.headers["if-match"]),
       signed: credential.kind === "agent" ? signedBy(request) : null,
     };
-    const isStream = entry.op.kind === "subscription";
-    const outcome = await (isStream ? callStream({ pipeline, onBlocked }, asked, context.ending) : pipeline.call(asked));
-    const to = { request, info, readsProtobuf: readsProtobuf(request, match) };
-    const refuse = (error: unknown): HttpResponse => renderError(pipeline.toAppError(error), to, { verdict: verdictOf(outcome), headers: {} });
-    if (outcome.ok && isStream) return renderEvents(outcome.answer, { headers: headersOf(request, info, verdictOf(outcome)), info, clock }).catch(refuse);
+    const outcome = await pipeline.call(asked);
+    const [to, verdict] = [{ request, info, readsProtobuf: readsProtobuf(request, match) }, verdictOf(outcome)];
+    const refuse = (error: unknown) => renderError(pipeline.toAppError(error), to, { verdict, headers: {} });
+    if (outcome.ok && isStream) return renderEvents(outcome.answer, { headers: headersOf(request, info, verdict), info, clock }).catch(refuse);
     if (outcome.ok) return renderAnswer(entry, outcome.answer, to);
-    const { error } = outcome.failure;
-    return hasSignInPage && isSignInVisit(entry, request) ? renderSignInPage(error, info.requestId) : renderError(error, to, outcome.failure);
+    const { failure } = outcome;
+    return hasSignInPage && isSignInVisit(entry, request) ? renderSignInPage(failure.error, info.requestId) : renderError(failure.error, to, failure);
   };
 
   const find = (request: HttpRequest): { match: Match; prefix: Prefix } => {

@@ -3,7 +3,6 @@ import type { Clock } from "../../core/clock.ts";
 import type { AppError } from "../../core/errors.ts";
 import { type LazyAbort, lazyAbortOf } from "../../core/lifecycle/lazy-abort.ts";
 import type { RateLimitVerdict } from "../../core/ports/rate-limiter.ts";
-import type { Blocks } from "../../core/ports/security.ts";
 import type { Identity } from "../auth/identity.ts";
 import type { Notes } from "../call/call-record.ts";
 import type { Entry } from "../call/operation-table.ts";
@@ -12,7 +11,6 @@ import { RateLimited, type Taken, tighter } from "../call/rate-limits.ts";
 import { signedBy } from "../call/signature-replay.ts";
 import type { HttpRequest } from "../http/request-context.ts";
 import type { RequestInfo } from "../http/request-info.ts";
-import { reauthorizeStream } from "./stream-reauthorizer.ts";
 import type { TrpcContext } from "./trpc-router.ts";
 
 export interface TrpcCalls {
@@ -29,7 +27,7 @@ export interface Caller {
   readonly notes: Notes;
   readonly gone: LazyAbort;
   readonly identify: (entry: Entry) => Promise<Identity>;
-  /** Proves the caller again while a stream runs. */
+  /** Proves the caller again while a call lasts. */
   readonly reidentify: (entry: Entry) => Promise<Identity>;
 }
 
@@ -43,7 +41,7 @@ const NO_COOKIES: readonly string[] = [];
 const cookiesOf = (outcome: Awaited<ReturnType<Pipeline["call"]>>): readonly string[] => (outcome.ok ? outcome.answer.cookies : undefined) ?? NO_COOKIES;
 
 export const createTrpcCalls =
-  ({ pipeline, clock, onBlocked }: { readonly pipeline: Pipeline; readonly clock: Clock; readonly onBlocked: Blocks["onBlocked"] }) =>
+  ({ pipeline, clock }: { readonly pipeline: Pipeline; readonly clock: Clock }) =>
   (request: HttpRequest, info: RequestInfo, at: Caller): TrpcCalls => {
     const signed = signedBy(request);
     const taken: Taken = new Map();
@@ -54,6 +52,7 @@ export const createTrpcCalls =
         transport: "trpc",
         tenantHeader: request.headers["x-svc-tenant-id"],
         identify: () => at.identify(entry),
+        reidentify: () => at.reidentify(entry),
         readInput: () => input,
         idempotencyKey: request.headers["idempotency-key"] ?? request.headers["x-idempotency-key"],
         signed,
@@ -61,19 +60,11 @@ export const createTrpcCalls =
         notes: at.notes,
         taken,
       };
-      const reauthorizer =
-        entry.op.kind === "subscription"
-          ? reauthorizeStream(asked.gone.signal, {
-              authorize: () => pipeline.judge({ ...asked, identify: () => at.reidentify(entry) }),
-              onBlocked,
-              nowBlocked: pipeline.nowBlocked,
-            })
-          : null;
-      const outcome = await pipeline.call(reauthorizer === null ? asked : { ...asked, gone: lazyAbortOf(reauthorizer.signal) });
+      const outcome = await pipeline.call(asked);
       calls.verdict = tighter(calls.verdict, verdictOf(outcome));
       calls.replayed ||= (outcome.ok ? outcome.answer : outcome.failure).headers["Idempotent-Replayed"] !== undefined;
       calls.cookies.push(...cookiesOf(outcome));
-      if (outcome.ok) return reauthorizer === null ? outcome.answer.result : reauthorizer.watch(outcome.answer);
+      if (outcome.ok) return outcome.answer.result;
       calls.failure = outcome.failure.error;
       throw outcome.failure.error;
     };

@@ -4,7 +4,6 @@ import { fetchRequestHandler } from "@trpc/server/adapters/fetch";
 import { SIGNATURE_VERSIONS, SIGNATURE_VERSIONS_HEADER } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError, isAppError } from "../../core/errors.ts";
-import type { Blocks } from "../../core/ports/security.ts";
 import { type Credential, isSigned, readCredential } from "../auth/credentials.ts";
 import { type Identity, NOBODY } from "../auth/identity.ts";
 import type { Entry } from "../call/operation-table.ts";
@@ -26,7 +25,8 @@ export interface TrpcDeps {
   readonly infoOf: (request: HttpRequest, prefix: Prefix) => RequestInfo;
   readonly authenticate: (credential: Credential, info: RequestInfo, body: Uint8Array) => Promise<Identity>;
   readonly redeem: (ticket: string) => Promise<Identity>;
-  readonly onBlocked: Blocks["onBlocked"];
+  /** Proves a credential again while a call lasts. */
+  readonly reauthenticate: TrpcDeps["authenticate"];
   /** Throws once the session that got the ticket has ended. */
   readonly recheck: (identity: Identity) => Promise<Identity>;
 }
@@ -49,16 +49,14 @@ const headersOf = (request: HttpRequest, info: RequestInfo, calls: TrpcCalls | n
 };
 
 /** Proves the credential once for all calls of a batch; public operations need none. */
-const createIdentifier =
-  ({ authenticate }: Pick<TrpcDeps, "authenticate">) =>
-  (request: HttpRequest, info: RequestInfo, body: Uint8Array) => {
-    let proven: Promise<Identity> | null = null;
-    return (entry: Entry): Promise<Identity> => {
-      if (entry.op.auth.includes("public")) return NOBODY;
-      proven ??= Promise.resolve().then(() => authenticate(readCredential(request), info, body));
-      return proven;
-    };
+const createIdentifier = (authenticate: TrpcDeps["authenticate"]) => (request: HttpRequest, info: RequestInfo, body: Uint8Array) => {
+  let proven: Promise<Identity> | null = null;
+  return (entry: Entry): Promise<Identity> => {
+    if (entry.op.auth.includes("public")) return NOBODY;
+    proven ??= Promise.resolve().then(() => authenticate(readCredential(request), info, body));
+    return proven;
   };
+};
 
 export const createTrpc = (deps: TrpcDeps): HttpTransport => {
   const { pipeline, clock } = deps;
@@ -67,7 +65,8 @@ export const createTrpc = (deps: TrpcDeps): HttpTransport => {
   const byId = new Map(entries.map((entry) => [entry.id, entry]));
   const router: AnyTRPCRouter = createTrpcRouter(entries);
   const config = router._def._config;
-  const identifier = createIdentifier(deps);
+  const identifier = createIdentifier(deps.authenticate);
+  const reidentifier = createIdentifier(deps.reauthenticate);
   const openCalls = createTrpcCalls(deps);
 
   const shapeOf = (error: TRPCError, path: string | undefined, context: TrpcContext) => ({
@@ -120,7 +119,7 @@ export const createTrpc = (deps: TrpcDeps): HttpTransport => {
     const { request, gone, notes } = context;
     const asked = readUnary(request, body);
     const identify = identifier(request, info, body);
-    const calls = openCalls(request, info, { gone, notes, identify, reidentify: identify });
+    const calls = openCalls(request, info, { gone, notes, identify, reidentify: (entry) => reidentifier(request, info, body)(entry) });
     const { status, json } = asked.batch ? await all(asked, calls) : await one(asked, 0, calls);
     const compress = asked.paths.every((path) => compressible.has(path));
     return { status, headers: headersOf(request, info, calls, clock), body: JSON.stringify(json), cookies: calls.cookies, compress };
@@ -153,7 +152,7 @@ export const createTrpc = (deps: TrpcDeps): HttpTransport => {
         };
         // A ticket is good once, so its proof stays, and only its session and its user are checked again. A credential in the headers is proven again.
         const reidentify = (entry: Entry): Promise<Identity> =>
-          typeof ticket === "string" ? identify(entry).then(deps.recheck) : identifier(request, info, body)(entry);
+          typeof ticket === "string" ? identify(entry).then(deps.recheck) : reidentifier(request, info, body)(entry);
         return openCalls(request, info, { gone: ending, notes, identify, reidentify }).context;
       },
     });
