@@ -35,6 +35,7 @@ import { createSignatures } from "./platform/signature-memory.ts";
 import type { Log } from "./platform/telemetry/log.ts";
 import { createMetrics, type Metrics } from "./platform/telemetry/metrics.ts";
 import { openTraces } from "./platform/telemetry/trace-export.ts";
+import { duplicateError } from "./platform/unique-indexes.ts";
 import { commit, packageFile, version } from "./version.ts";
 
 export type { AppSettings } from "./app-settings.ts";
@@ -118,9 +119,8 @@ const transportsOf = (base: Base, features: Features, entries: readonly Entry[],
     audit: features.audit.trail,
     idempotency,
     signatures,
-    blocks: features.security.blocks,
-    watch: features.watch,
-    databaseError,
+    ...{ blocks: features.security.blocks, watch: features.watch },
+    ...{ databaseError, duplicateError },
     channel: base.settings.channel,
     shutdown,
   });

@@ -24,18 +24,7 @@ import { createSettings } from "./settings.ts";
 import { isReservedSlug } from "./slugs.ts";
 import { createStanding } from "./standing.ts";
 import { isSlugReserved, reserveSlug } from "./store/life.ts";
-import {
-  countMembers,
-  countOwned,
-  findTenant,
-  insertTenant,
-  isSlugTaken,
-  lockUser,
-  pageOfTenants,
-  type StoredTenant,
-  updateTenant,
-  upsertMember,
-} from "./store/tenants.ts";
+import { countMembers, countOwned, findTenant, insertTenant, lockUser, pageOfTenants, type StoredTenant, updateTenant, upsertMember } from "./store/tenants.ts";
 import { createStuck } from "./stuck.ts";
 import { createLife, type LifeDeps } from "./suspension-and-deletion.ts";
 import { createTenantLookup } from "./tenant-lookup.ts";
@@ -181,9 +170,7 @@ const createHandlers = (deps: HandlersDeps): Pick<Handlers<typeof contract.tenan
       // A form may send the current slug back, even one that has become reserved.
       if (slug !== undefined && slug !== before.slug) checkSlug(slug);
       return commit(async (tx, afterwards) => {
-        const changed = await updateTenant(tx, scope, { name, slug, version }).catch((error: unknown) => {
-          throw isSlugTaken(error) ? fail("TENANT_SLUG_TAKEN", { slug }, { cause: error }) : error;
-        });
+        const changed = await updateTenant(tx, scope, { name, slug, version });
         if (changed === null) throw fail("VERSION_CONFLICT", { currentVersion: (await findTenant(tx, scope))?.version });
         if (changed.slug !== before.slug) {
           if (await isSlugReserved(tx, changed.slug, scope)) throw fail("TENANT_SLUG_TAKEN", { slug });

@@ -39,6 +39,12 @@ export const isUnavailable = (error: unknown): boolean => isTemporary(error) && 
 export const isUniqueViolation = (error: unknown, constraint?: string): boolean =>
   layers(error).some((layer) => UNIQUE.has(layer.code ?? "") && (constraint === undefined || layers(error).some((other) => other.constraint === constraint)));
 
+/** The unique index that a second row violates, by its name in the migrations; null for every other failure. */
+export const violatedIndex = (error: unknown): string | null => {
+  const found = isUniqueViolation(error) ? layers(error).find(({ constraint }) => constraint !== undefined) : undefined;
+  return found?.constraint ?? null;
+};
+
 /** Null where Prisma found no row to change or delete. */
 export const orNull = <T>(work: Promise<T>): Promise<T | null> =>
   work.catch((error: unknown) => {

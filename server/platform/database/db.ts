@@ -4,7 +4,7 @@ import type { Clients, Tx } from "../../core/database.ts";
 import { nameOfStatement, type Statement } from "../../core/statements.ts";
 import type { Log } from "../telemetry/log.ts";
 import { within } from "../timeout.ts";
-import { isAborted, isConflict } from "./db-errors.ts";
+import { isAborted, isConflict, isUniqueViolation } from "./db-errors.ts";
 import { arrayText, RAW_TYPES } from "./pg-text-format.ts";
 import { BEGIN, commitTransaction, openPool } from "./pool.ts";
 import { openPrisma, type PrismaOnConnections } from "./prisma-clients.ts";
@@ -50,7 +50,7 @@ export interface PoolFigures {
 
 export interface Db extends Sql, Clients {
   poolFigures(): PoolFigures;
-  /** Resolves only when PostgreSQL confirmed the COMMIT. `run` is repeated after a deadlock or a lost race, so it must have no effects outside. */
+  /** Resolves only when PostgreSQL confirmed the COMMIT. `run` is repeated after a deadlock, a lost race or a second row under a unique index, so it must have no effects outside. */
   tx<T>(run: (tx: Transaction) => Promise<T>): Promise<T>;
   /** The same for features whose statements are all raw. */
   sqlTx<T>(run: (tx: SqlTransaction) => Promise<T>): Promise<T>;
@@ -105,8 +105,9 @@ const repeatingConflicts = async <T>(run: () => Promise<T>): Promise<T> => {
     try {
       return await run();
     } catch (error) {
-      // A conflict proves that PostgreSQL wrote nothing. Less certain errors, above all a lost COMMIT, go to the caller.
-      if (attempt >= ATTEMPTS || !isConflict(error)) throw error;
+      // Both prove that PostgreSQL wrote nothing. Less certain errors, above all a lost COMMIT, go to the caller. Who looked for a row before inserting
+      // it, and lost the race, finds the row the next time, and refuses in its own words.
+      if (attempt >= ATTEMPTS || !(isConflict(error) || isUniqueViolation(error))) throw error;
     }
   }
 };

@@ -11,7 +11,7 @@ import { createListing } from "../../../core/rows/listing.ts";
 import { given, type RowOf, recordOf } from "../../../core/rows/records.ts";
 import type { Overrides, SystemScope, TenantFacts } from "../../../core/scope.ts";
 import { LOCK } from "../../../core/statements.ts";
-import { isUniqueViolation, orNull } from "../../../platform/database/db-errors.ts";
+import { orNull } from "../../../platform/database/db-errors.ts";
 
 /** The features of deployments, apps and tunnels count their own rows. */
 const StoredTenant = Tenant.omit({ deploymentCount: true, appCount: true, tunnelCount: true });
@@ -85,9 +85,7 @@ export interface TenantChange {
   readonly version?: number | undefined;
 }
 
-export const isSlugTaken = (error: unknown): boolean => isUniqueViolation(error, "tenants_slug_key");
-
-/** Null when the version is no longer current. Throws an error that `isSlugTaken` recognises when another tenant has the slug. */
+/** Null when the version is no longer current. */
 export const updateTenant = async (db: Clients, scope: SystemScope, { version, ...change }: TenantChange): Promise<StoredTenant | null> => {
   const row = await orNull(db.for(scope).tenant.update({ where: given({ version }), data: { ...given(change), version: { increment: 1 } } }));
   return row === null ? null : toTenant(row);

@@ -6,6 +6,7 @@ import { AppError } from "../../../core/errors.ts";
 import type { Handlers } from "../../../core/feature.ts";
 import { newId } from "../../../core/ids.ts";
 import { actorOf, type SystemScope } from "../../../core/scope.ts";
+import { LOCK } from "../../../core/statements.ts";
 import type { FeatureKit } from "../../kit.ts";
 import type { Disable } from "../delivery/disable.ts";
 import { findTwin, findWebhook, insertWebhook, pageOfWebhooks, recordOfWebhook, resetEndpoint, updateWebhook, type WebhookChange } from "../store/endpoints.ts";
@@ -20,7 +21,9 @@ export interface WebhookChangesDeps extends Pick<FeatureKit, "db" | "plan" | "se
 type Own = "list" | "get" | "create" | "update" | "remove" | "rotateSecret";
 const unknown = (webhookId: string): AppError => new AppError("WEBHOOK_NOT_FOUND", { details: { webhookId } });
 
+/** No index can say it, so writers take turns. */
 const requireNoTwin = async (tx: Tx, scope: SystemScope, wanted: Parameters<typeof findTwin>[2]): Promise<void> => {
+  await tx.query(LOCK, [`webhooks of ${scope.tenantId}`]);
   const webhookId = await findTwin(tx, scope, wanted);
   if (webhookId !== null) throw new AppError("WEBHOOK_ALREADY_EXISTS", { details: { webhookId } });
 };

@@ -1,0 +1,138 @@
+// The unique indexes of the schema: the declared error that a caller gets for a second row, or why no caller can cause one. A transaction that meets a
+// second row runs again (db.ts), and mostly its own look finds the row then; this table answers what still fails.
+import type { ErrorCode } from "../../protocol/index.ts";
+import { AppError } from "../core/errors.ts";
+import { violatedIndex } from "./database/db-errors.ts";
+
+export type IndexMeaning =
+  | {
+      readonly error: ErrorCode;
+      /** Fields of the call's input that the error's details repeat. */
+      readonly fields: readonly string[];
+    }
+  /** The second row is the first: every writer succeeds, or is told to wait for the first. */
+  | { readonly merges: string }
+  | { readonly never: string };
+
+const answers = (error: ErrorCode, ...fields: readonly string[]): IndexMeaning => ({ error, fields });
+const merges = (how: string): IndexMeaning => ({ merges: how });
+const never = (reason: string): IndexMeaning => ({ never: reason });
+
+const GENERATED = never("the gateway generates the value, at random");
+const COPY = never("repeats the primary key beside its tenant, as the target of foreign keys");
+const MERGED = never("every insert has ON CONFLICT");
+const NUMBERED = never("the gateway counts the numbers under a lock");
+const WITH_PARENT = never("inserted in the transaction of the row that its key names");
+const UPSERT = "changes the row that is there";
+
+export const UNIQUE_INDEXES: Readonly<Record<string, IndexMeaning>> = {
+  blocked_entities_tenant_id_entity_type_entity_value_key: answers("ENTITY_ALREADY_BLOCKED", "entityType", "entityValue"),
+  deployments_living_tenant_name_key: answers("DEPLOYMENT_ALREADY_EXISTS", "name"),
+  devices_living_tenant_fingerprint_key: answers("DEVICE_ALREADY_PAIRED"),
+  invites_pending_tenant_email_key: answers("INVITE_ALREADY_PENDING", "email"),
+  load_tests_pkey: answers("LOAD_TEST_RUNNING"),
+  memberships_tenant_id_user_id_key: answers("ALREADY_MEMBER"),
+  roles_tenant_id_key_key: answers("ROLE_NAME_RESERVED", "name"),
+  tenants_slug_key: answers("TENANT_SLUG_TAKEN", "slug"),
+
+  commands_tenant_id_device_id_idempotency_key_key: merges("answers with the first command"),
+  desired_versions_pkey: merges(UPSERT),
+  feature_flag_overrides_pkey: merges(UPSERT),
+  feature_flags_pkey: merges(UPSERT),
+  idempotency_keys_pkey: merges("answers as the first call did, or IDEMPOTENCY_IN_PROGRESS"),
+  security_rules_pkey: merges(UPSERT),
+  slug_reservations_pkey: merges(UPSERT),
+  tenant_settings_pkey: merges(UPSERT),
+  user_profiles_pkey: merges(UPSERT),
+  users_pkey: merges(UPSERT),
+
+  alert_channels_pkey: GENERATED,
+  alert_notifications_pkey: GENERATED,
+  alert_rules_pkey: GENERATED,
+  alert_silences_pkey: GENERATED,
+  alerts_pkey: GENERATED,
+  api_keys_hash_key: GENERATED,
+  api_keys_pkey: GENERATED,
+  api_keys_previous_hash_key: GENERATED,
+  app_snapshots_pkey: GENERATED,
+  apps_pkey: GENERATED,
+  audit_logs_pkey: GENERATED,
+  blocked_entities_pkey: GENERATED,
+  commands_pkey: GENERATED,
+  deployments_pkey: GENERATED,
+  devices_agent_id_key: GENERATED,
+  devices_pkey: GENERATED,
+  enrollment_tokens_hash_key: GENERATED,
+  enrollment_tokens_pkey: GENERATED,
+  fleets_pkey: GENERATED,
+  gateway_nodes_pkey: GENERATED,
+  invites_hash_key: GENERATED,
+  invites_pkey: GENERATED,
+  mails_pkey: GENERATED,
+  memberships_pkey: GENERATED,
+  outbox_events_pkey: GENERATED,
+  pairings_pkey: GENERATED,
+  roles_pkey: GENERATED,
+  security_alerts_pkey: GENERATED,
+  security_events_pkey: GENERATED,
+  sessions_hash_key: GENERATED,
+  sessions_pkey: GENERATED,
+  sign_in_links_pkey: GENERATED,
+  stream_tickets_pkey: GENERATED,
+  tenants_durable_object_id_key: GENERATED,
+  tenants_pkey: GENERATED,
+  webhook_deliveries_pkey: GENERATED,
+  webhooks_pkey: GENERATED,
+  alert_channels_tenant_id_channel_id_key: COPY,
+  alerts_tenant_id_alert_id_key: COPY,
+  apps_tenant_id_app_id_key: COPY,
+  deployments_tenant_id_deployment_id_key: COPY,
+  devices_tenant_id_device_id_key: COPY,
+  roles_tenant_id_role_id_key: COPY,
+  webhook_endpoints_tenant_id_webhook_id_key: COPY,
+  webhooks_tenant_id_webhook_id_key: COPY,
+  alert_signals_pkey: MERGED,
+  alert_states_pkey: MERGED,
+  alert_targets_pkey: MERGED,
+  alert_tenants_pkey: MERGED,
+  audit_chains_pkey: MERGED,
+  blocked_entities_version_pkey: MERGED,
+  device_metrics_pkey: MERGED,
+  invoices_pkey: MERGED,
+  job_runs_pkey: MERGED,
+  metric_progress_pkey: MERGED,
+  pairings_code_hash_key: MERGED,
+  provider_events_pkey: MERGED,
+  security_events_tenant_id_type_entity_type_entity_id_minute_key: MERGED,
+  subscriptions_pkey: MERGED,
+  tenant_metrics_pkey: MERGED,
+  trace_operations_pkey: MERGED,
+  trace_spans_pkey: MERGED,
+  trace_usage_pkey: MERGED,
+  traces_pkey: MERGED,
+  untold_outcomes_pkey: MERGED,
+  used_signatures_pkey: MERGED,
+  webhook_deliveries_tenant_id_webhook_id_event_id_key: MERGED,
+  webhook_hours_pkey: MERGED,
+  audit_logs_tenant_id_sequence_key: NUMBERED,
+  command_queue_pkey: NUMBERED,
+  commands_device_id_seq_key: NUMBERED,
+  deployment_revisions_pkey: NUMBERED,
+  outbox_dispatches_pkey: NUMBERED,
+  outbox_pending_pkey: NUMBERED,
+  device_presence_pkey: WITH_PARENT,
+  enrollments_pkey: WITH_PARENT,
+  webhook_endpoints_pkey: WITH_PARENT,
+  _prisma_migrations_pkey: never("only a migration writes it"),
+  enrollments_tenant_id_device_id_key: never("the pairing frees the device's row in the same transaction, which holds the device"),
+};
+
+/** The declared error for a second row under a unique index; null for every other failure. */
+export const duplicateError = (error: unknown, input: unknown): AppError | null => {
+  const index = violatedIndex(error);
+  const meaning = index !== null && Object.hasOwn(UNIQUE_INDEXES, index) ? UNIQUE_INDEXES[index] : undefined;
+  if (meaning === undefined || !("error" in meaning)) return null;
+  const given = (input ?? {}) as Readonly<Record<string, unknown>>; // as: a parsed input
+  const details = Object.fromEntries(meaning.fields.filter((field) => given[field] !== undefined).map((field) => [field, given[field]]));
+  return new AppError(meaning.error, { details, cause: error });
+};
