@@ -129,6 +129,21 @@ export const ERRORS = {
 export type ErrorCode = keyof typeof ERRORS;
 export const ERROR_CODES = Object.keys(ERRORS) as readonly ErrorCode[];
 
+/** `details.reason` of `UNAUTHORIZED` for an access token of the identity provider, and what to look at. */
+export const TOKEN_REFUSALS = {
+  issuer: "`iss` is not the issuer that the gateway expects (`OIDC_ISSUER`), to the last slash",
+  audience: "`aud` does not name the gateway's audience (`OIDC_AUDIENCE`)",
+  expired: "`exp` is over",
+  not_yet_valid: "`nbf` or `iat` is more than 30 s ahead of the gateway's clock",
+  lifetime: "the token lives longer than the gateway accepts",
+  key_unknown: "no key that the issuer publishes has the token's `kid`",
+  algorithm: "the gateway does not accept the token's `alg`",
+  signature: "the signature does not fit the token",
+  token_type: "it is an ID, refresh or logout token, not an access token",
+  malformed: "it is no JWT, or a claim is missing or has the wrong form",
+} as const;
+export type TokenRefusal = keyof typeof TOKEN_REFUSALS;
+
 /** JSON-safe facts about one failure; never a secret or a stack trace. */
 export type Details = Readonly<Record<string, unknown>>;
 

@@ -7,6 +7,8 @@ export interface CallRecord {
   readonly transport: string;
   readonly status: number;
   readonly code: string | null;
+  /** The word in `details.reason` of a refusal. */
+  readonly reason?: string | null;
   readonly durationMs: number;
   readonly requestId: string;
   readonly tenantId: string | null;
@@ -16,6 +18,13 @@ export interface CallRecord {
   /** The cause of a defect or an outage. */
   readonly cause?: unknown;
 }
+
+const WORD = /^[a-z][a-z0-9_]{0,63}$/;
+/** Some errors have a sentence there, which may repeat what a caller sent. */
+export const reasonOf = (error: AppError | null): string | null => {
+  const reason = error?.details?.["reason"];
+  return typeof reason === "string" && WORD.test(reason) ? reason : null;
+};
 
 /** What the log tells of a request beside its answer. */
 export interface Notes {

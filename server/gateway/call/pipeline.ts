@@ -13,7 +13,7 @@ import type { Identity, ScopeRequest } from "../auth/identity.ts";
 import type { RequestInfo } from "../http/request-info.ts";
 import { parseInput } from "../rest/parse.ts";
 import { accessChanged, isRefusal, reauthorizeStream } from "../trpc/stream-reauthorizer.ts";
-import type { CallRecord, Notes } from "./call-record.ts";
+import { type CallRecord, type Notes, reasonOf } from "./call-record.ts";
 import { createOnce, ReplayedRefusal, readKey } from "./idempotency.ts";
 import type { Entry } from "./operation-table.ts";
 import { type Limits, type Taken, tighter } from "./rate-limits.ts";
@@ -218,6 +218,7 @@ export const createPipeline = (deps: PipelineDeps) => {
         transport: request.transport,
         status,
         code: error?.code ?? null,
+        reason: reasonOf(error),
         durationMs: clock.elapsed() - startedAt,
         requestId: request.info.requestId,
         tenantId: seen.scope?.tenantId ?? null,

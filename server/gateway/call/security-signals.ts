@@ -7,7 +7,7 @@ import type { OpenScope, Principal } from "../../core/scope.ts";
 import type { RequestInfo } from "../http/request-info.ts";
 
 /** Refusals of everyday life: no credential at all, an old token, a page that does not say its tenant. */
-const EVERYDAY: ReadonlySet<string> = new Set(["missing", "missing_header", "missing_tenant", "missing_tenant_header", "token_expired"]);
+const EVERYDAY: ReadonlySet<string> = new Set(["missing", "missing_header", "missing_tenant", "missing_tenant_header", "expired"]);
 const SIGNATURES: ReadonlyMap<string, SecurityEventType> = new Map([
   ["bad_signature", "signature.invalid_burst"],
   ["replayed", "signature.replayed"],

@@ -1,6 +1,6 @@
 // Lists the errors that an operation may return, with their schema and examples.
 import { AT, IDS } from "../../../protocol/guide/index.ts";
-import { ERROR_CODES, ERRORS, type ErrorCode, LIMITS, messageOf, type Operation } from "../../../protocol/index.ts";
+import { ERROR_CODES, ERRORS, type ErrorCode, LIMITS, messageOf, type Operation, TOKEN_REFUSALS } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Prefix } from "../http/request-info.ts";
 import { errorBody } from "../rest/envelope.ts";
@@ -42,6 +42,9 @@ export const codesOf = (op: Operation, changesVersioned = false): ReadonlyMap<nu
 
 const timestamp = { type: "string", format: "date-time" };
 
+const REASONS = Object.entries(TOKEN_REFUSALS).map(([reason, meaning]) => `- \`${reason}\`: ${meaning}`);
+const DETAILS = `Facts about this error, such as the invalid fields. For an access token that is refused with UNAUTHORIZED, \`reason\` is one of:\n\n${REASONS.join("\n")}`;
+
 export const errorSchema = (prefix: Prefix): Json => ({
   type: "object",
   description: "The error body of every operation.",
@@ -54,7 +57,7 @@ export const errorSchema = (prefix: Prefix): Json => ({
     timestamp,
     requestId: { type: "string", description: "Identifies this request in the gateway's log." },
     retryAfter: { type: "number", description: "Seconds to wait before the next attempt." },
-    details: { type: "object", additionalProperties: true, description: "Facts about this error, such as the invalid fields." },
+    details: { type: "object", additionalProperties: true, description: DETAILS },
     meta: { $ref: "#/components/schemas/Meta" },
     error:
       prefix === "/v1"

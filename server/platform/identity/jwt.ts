@@ -1,10 +1,23 @@
 // Verifies bearer tokens of an identity provider, or of the local issuer, whose key lives in DATA_DIR.
-import { type CryptoKey, createLocalJWKSet, errors, exportJWK, generateKeyPair, importJWK, type JWK, type JWTVerifyGetKey, jwtVerify, SignJWT } from "jose";
+import {
+  type CryptoKey,
+  createLocalJWKSet,
+  decodeJwt,
+  errors,
+  exportJWK,
+  generateKeyPair,
+  importJWK,
+  type JWK,
+  type JWTVerifyGetKey,
+  jwtVerify,
+  SignJWT,
+} from "jose";
+import type { TokenRefusal } from "../../../protocol/index.ts";
 import { type Clock, DAY_SECONDS, systemClock } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Outbound } from "../../core/ports/outbound.ts";
 import { createKeySet } from "./key-set.ts";
-import { type Claims, isAccessToken, isMeantFor, isTimely, readClaims, TOLERANCE_SECONDS } from "./token-claims.ts";
+import { type Claims, isAccessToken, isMeantFor, readClaims, TOLERANCE_SECONDS, untimelyOf } from "./token-claims.ts";
 
 const ALGORITHMS = ["EdDSA", "ES256", "PS256", "RS256"] as const;
 
@@ -52,11 +65,29 @@ interface VerifySettings {
   readonly clock: Pick<Clock, "now">;
 }
 
-const refused = (reason: string): AppError => new AppError("UNAUTHORIZED", { details: { reason } });
+const refused = (reason: TokenRefusal): AppError => new AppError("UNAUTHORIZED", { details: { reason } });
 
-const reasonOf = (error: unknown): string => {
-  if (error instanceof errors.JWTExpired) return "token_expired";
-  return error instanceof errors.JWTClaimValidationFailed && error.claim === "iss" ? "wrong_issuer" : "malformed";
+const BY_CLAIM: ReadonlyMap<string, TokenRefusal> = new Map([
+  ["iss", "issuer"],
+  ["nbf", "not_yet_valid"],
+]);
+/** A key of another issuer is unknown, too; then the issuer is the reason that helps. The token proves nothing. */
+const namesOther = (token: string, issuer: string | null): boolean => {
+  try {
+    return issuer !== null && decodeJwt(token).iss !== issuer;
+  } catch {
+    return false;
+  }
+};
+
+const reasonOf = (error: unknown, token: string, issuer: string | null): TokenRefusal => {
+  if (error instanceof errors.JWTExpired) return "expired";
+  if (error instanceof errors.JOSEAlgNotAllowed) return "algorithm";
+  if (error instanceof errors.JWSSignatureVerificationFailed) return "signature";
+  if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys)
+    return namesOther(token, issuer) ? "issuer" : "key_unknown";
+  if (!(error instanceof errors.JWTClaimValidationFailed) || error.reason !== "check_failed") return "malformed";
+  return BY_CLAIM.get(error.claim) ?? "malformed";
 };
 
 const SESSION_CLAIM = "sid";
@@ -75,9 +106,10 @@ const createVerify = (key: JWTVerifyGetKey, issuer: string | null, { audience, t
       requiredClaims: ["exp", "sub"],
       currentDate: now,
     });
-    if (!isMeantFor(audience, payload)) throw refused("wrong_audience");
-    if (!isAccessToken(protectedHeader, payload)) throw refused("wrong_token_type");
-    if (!isTimely(payload, now.getTime() / 1_000, maxLifeSeconds)) throw refused("token_times");
+    if (!isMeantFor(audience, payload)) throw refused("audience");
+    if (!isAccessToken(protectedHeader, payload)) throw refused("token_type");
+    const untimely = untimelyOf(payload, now.getTime() / 1_000, maxLifeSeconds);
+    if (untimely !== null) throw refused(untimely);
     const claims = readClaims(payload, tenantClaim);
     if (claims === null) throw refused("malformed");
     // In a provider's token this names a session of the provider's.
@@ -90,7 +122,7 @@ const createVerify = (key: JWTVerifyGetKey, issuer: string | null, { audience, t
       // An unreachable provider or an unusable key must not log people out: 503 says "later", 401 would say "never".
       if (!(error instanceof errors.JOSEError) || error instanceof errors.JWKSInvalid)
         throw new AppError("IDENTITY_PROVIDER_UNAVAILABLE", { retryAfter: 5, cause: error });
-      throw refused(reasonOf(error));
+      throw refused(reasonOf(error, token, issuer));
     });
 };
 

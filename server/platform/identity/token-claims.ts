@@ -43,9 +43,11 @@ export const isAccessToken = (header: JWTHeaderParameters, payload: JWTPayload):
 export const isMeantFor = (audience: string, { aud, client_id, token_use }: JWTPayload): boolean =>
   aud === undefined ? token_use === "access" && client_id === audience : [aud].flat().includes(audience);
 
-/** Whether the token was issued before now and expires within the longest accepted life. */
-export const isTimely = ({ iat, exp }: JWTPayload, nowSeconds: number, maxLifeSeconds: number): boolean =>
-  (iat === undefined || iat <= nowSeconds + TOLERANCE_SECONDS) && exp !== undefined && exp <= nowSeconds + TOLERANCE_SECONDS + maxLifeSeconds;
+/** Null for a token that was issued before now and expires within the longest accepted life. */
+export const untimelyOf = ({ iat, exp }: JWTPayload, nowSeconds: number, maxLifeSeconds: number): "not_yet_valid" | "lifetime" | null => {
+  if (iat !== undefined && iat > nowSeconds + TOLERANCE_SECONDS) return "not_yet_valid";
+  return exp !== undefined && exp <= nowSeconds + TOLERANCE_SECONDS + maxLifeSeconds ? null : "lifetime";
+};
 
 /** Null when a claim has the wrong form: to ignore a bad tenant claim would lift the token's restriction to that tenant. */
 export const readClaims = (payload: JWTPayload, tenantClaim: string): Claims | null => {
