@@ -27,6 +27,7 @@ import { type Listener, listen } from "./gateway/uws/listen.ts";
 import { registerAgentSocket } from "./gateway/uws/socket.ts";
 import { keep } from "./platform/data-dir.ts";
 import { databaseError } from "./platform/database/db-errors.ts";
+import { duplicateError } from "./platform/database/unique-indexes.ts";
 import { createIdempotency } from "./platform/idempotency.ts";
 import { localIssuerDocuments } from "./platform/identity/jwt.ts";
 import { type Installation, openInstallation } from "./platform/installation.ts";
@@ -35,7 +36,6 @@ import { createSignatures } from "./platform/signature-memory.ts";
 import type { Log } from "./platform/telemetry/log.ts";
 import { createMetrics, type Metrics } from "./platform/telemetry/metrics.ts";
 import { openTraces } from "./platform/telemetry/trace-export.ts";
-import { duplicateError } from "./platform/unique-indexes.ts";
 import { commit, packageFile, version } from "./version.ts";
 
 export type { AppSettings } from "./app-settings.ts";

@@ -2,7 +2,7 @@
 // is, or why no caller can cause one.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newId } from "../../server/core/ids.ts";
-import { UNIQUE_INDEXES } from "../../server/platform/unique-indexes.ts";
+import { UNIQUE_INDEXES } from "../../server/platform/database/unique-indexes.ts";
 import { type Answer, anonymous, asBearer, type Caller, emailOf, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 import { initiate } from "./samples.ts";
 

@@ -36,7 +36,7 @@ test.each([
   ["idempotency", "server/platform/idempotency.ts"],
   ["graceful shutdown", "server/core/lifecycle/shutdown.ts"],
   ["cluster membership", "server/features/admin/index.ts"],
-  ["stream re-authentication", "server/gateway/trpc/stream-reauthorizer.ts"],
+  ["stream re-authentication", "server/gateway/call/stream-reauthorizer.ts"],
   ["redelivery backoff", "server/features/commands/rules.ts"],
 ])('a search for "%s" finds %s', (term, file) => {
   const found = search(term);

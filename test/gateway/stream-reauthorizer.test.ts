@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { AppError } from "../../server/core/errors.ts";
 import { createLazyAbort } from "../../server/core/lifecycle/lazy-abort.ts";
 import { entityBlocked } from "../../server/core/ports/security.ts";
-import { accessChanged, isRefusal, reauthorizeStream } from "../../server/gateway/trpc/stream-reauthorizer.ts";
+import { accessChanged, isRefusal, reauthorizeStream } from "../../server/gateway/call/stream-reauthorizer.ts";
 
 const EVERY_MS = 5;
 

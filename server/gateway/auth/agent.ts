@@ -3,8 +3,8 @@ import { parseTimestamp, SKEW_AHEAD_V2_MS, SKEW_TOLERANCE_MS, verify, verifyV2 }
 import type { Clock } from "../../core/clock.ts";
 import { AppError, type Concerned } from "../../core/errors.ts";
 import type { AgentRecord, AgentRegistry } from "../../core/ports/agent-registry.ts";
+import { accessChanged } from "../call/stream-reauthorizer.ts";
 import { takesBody } from "../rest/rest-input.ts";
-import { accessChanged } from "../trpc/stream-reauthorizer.ts";
 import type { Credential } from "./credentials.ts";
 
 export interface AgentAuthDeps {

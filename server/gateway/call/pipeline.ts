@@ -12,7 +12,6 @@ import { actorOf, type OpenScope, type SystemScope } from "../../core/scope.ts";
 import type { Identity, ScopeRequest } from "../auth/identity.ts";
 import type { RequestInfo } from "../http/request-info.ts";
 import { parseInput } from "../rest/parse.ts";
-import { accessChanged, isRefusal, reauthorizeStream } from "../trpc/stream-reauthorizer.ts";
 import { type CallRecord, type Notes, reasonOf } from "./call-record.ts";
 import { createOnce, ReplayedRefusal, readKey } from "./idempotency.ts";
 import type { Entry } from "./operation-table.ts";
@@ -20,6 +19,7 @@ import { type Limits, type Taken, tighter } from "./rate-limits.ts";
 import { createRun, type RunDeps } from "./run-handler.ts";
 import { watchRefusal } from "./security-signals.ts";
 import type { SignatureUse } from "./signature-replay.ts";
+import { accessChanged, isRefusal, reauthorizeStream } from "./stream-reauthorizer.ts";
 
 export interface PipelineDeps extends RunDeps {
   readonly clock: Clock;

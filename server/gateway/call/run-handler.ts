@@ -9,8 +9,8 @@ import type { AuditTrail } from "../../core/ports/audit.ts";
 import { type Blocks, entityBlocked, isBlocked } from "../../core/ports/security.ts";
 import type { HeldRecord, HoldVersion } from "../../core/rows/row-versions.ts";
 import type { OpenScope } from "../../core/scope.ts";
-import { createDeadlines, outOfTime } from "../deadlines.ts";
 import { auditEntryOf } from "./audit-entry.ts";
+import { createDeadlines, outOfTime } from "./deadlines.ts";
 import type { Entry } from "./operation-table.ts";
 
 export interface Prepared {

@@ -1,6 +1,6 @@
 // Ends calls that take too long, and those that last and would be refused now.
-import { AppError } from "../core/errors.ts";
-import { CHECK_EVERY_MS } from "./trpc/stream-reauthorizer.ts";
+import { AppError } from "../../core/errors.ts";
+import { CHECK_EVERY_MS } from "./stream-reauthorizer.ts";
 
 /** Interval of the deadline check; a call may overrun by this much. */
 const LOOK_MS = 250;

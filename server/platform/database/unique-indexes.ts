@@ -1,8 +1,8 @@
 // The unique indexes of the schema: the declared error that a caller gets for a second row, or why no caller can cause one. A transaction that meets a
 // second row runs again (db.ts), and mostly its own look finds the row then; this table answers what still fails.
-import type { ErrorCode } from "../../protocol/index.ts";
-import { AppError } from "../core/errors.ts";
-import { violatedIndex } from "./database/db-errors.ts";
+import type { ErrorCode } from "../../../protocol/index.ts";
+import { AppError } from "../../core/errors.ts";
+import { violatedIndex } from "./db-errors.ts";
 
 export type IndexMeaning =
   | {
