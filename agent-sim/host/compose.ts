@@ -1,5 +1,4 @@
-// The host that runs apps as Compose projects with the `docker compose` of this machine. It has been tested with a recorded double of that
-// program only and has not been run against a real engine. Records, changes and supervision are those of the process host.
+// The host that runs apps as Compose projects with the `docker compose` of this machine. Records, changes and supervision are those of the process host.
 import { execFile, spawn } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";

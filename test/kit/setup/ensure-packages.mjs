@@ -2,10 +2,13 @@
 // line; no test is skipped. `node ensure-packages.mjs redis-server` checks only that one.
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
+import { fetchCompose, hasCompose, packageWithCompose } from "../docker/compose-plugin.mjs";
 
 // Debian installs daemons into folders that only root has in its PATH.
 const env = { ...process.env, PATH: `${process.env.PATH}:/usr/local/sbin:/usr/sbin:/sbin`, DEBIAN_FRONTEND: "noninteractive" };
 const runs = (...words) => spawnSync(words[0], words.slice(1), { stdio: "ignore", env }).status === 0;
+/** It fills a container by itself, without any library. */
+const hasStaticBusybox = () => ["/bin/busybox", "/usr/bin/busybox"].some((path) => existsSync(path) && !runs("ldd", path));
 const versions = "/usr/lib/postgresql";
 const hasPostgres = () =>
   runs("postgres", "--version") || (existsSync(versions) && readdirSync(versions).some((version) => existsSync(`${versions}/${version}/bin/postgres`)));
@@ -22,6 +25,9 @@ const PACKAGES = new Map([
   ["postgresql", hasPostgres],
   // Debian's packages belong to Debian's Python; another python3 may come first in the PATH.
   ["python3-websockets", () => ["/usr/bin/python3", "python3"].some((python) => runs(python, "-c", "import websockets"))],
+  ["busybox-static", hasStaticBusybox],
+  ["docker.io", () => runs("dockerd", "--version") && runs("docker", "--version")],
+  ["docker-compose", hasCompose],
   // For systemd-analyze, which checks the unit file; nothing is started. Only Linux has it.
   ...(process.platform === "linux" ? [["systemd", () => runs("systemd-analyze", "--version")]] : []),
 ]);
@@ -40,12 +46,24 @@ const install = (names) => {
     "trap 'rm -f $lent' EXIT; mkdir -p $clusters; echo 'create_main_cluster = false' > $clusters/mooring-tests.conf",
     'apt-get -o DPkg::Lock::Timeout=120 install -y -qq --no-install-recommends "$@"',
   ].join("\n");
-  return run("apt-get", "-o", "DPkg::Lock::Timeout=120", "update", "-qq") && run("sh", "-c", script, "sh", ...names);
+  return run("sh", "-c", script, "sh", ...names);
+};
+
+/** From Debian 13 on, the client is a package of its own. */
+const inThisRelease = (name) => {
+  if (name === "docker-compose") return [packageWithCompose()].filter((found) => found !== undefined);
+  return name === "docker.io" && runs("apt-cache", "show", "docker-cli") ? [name, "docker-cli"] : [name];
+};
+const provide = (names) => {
+  if (!run("apt-get", "-o", "DPkg::Lock::Timeout=120", "update", "-qq")) return false;
+  const packages = names.flatMap(inThisRelease);
+  if (packages.length > 0 && !install(packages)) return false;
+  return missing().every((name) => name === "docker-compose" && fetchCompose());
 };
 
 const lacking = missing();
 const canInstall = process.getuid?.() === 0 && runs("apt-get", "--version");
-if (lacking.length > 0 && !(canInstall && install(lacking) && missing().length === 0)) {
+if (lacking.length > 0 && !(canInstall && provide(lacking) && missing().length === 0)) {
   const names = missing().join(" ");
   process.stderr.write(`The tests need programs that are missing: install them (Debian: apt-get install ${names}) and run this again.\n`);
   process.exit(1);
