@@ -103,7 +103,7 @@ describe("calls to others", () => {
   /** Everything that leaves the service goes through one client with bounds and a guard. */
   const CLIENT = /^server\/platform\/outbound\/[a-z-]+\.ts$/;
   const ELSEWHERE: Readonly<Record<string, string>> = {
-    "server/gateway/http/docs.ts": "a script that runs in the browser",
+    "server/gateway/http/docs-page.ts": "a script that runs in the browser",
   };
   const CALL = /\bfetch\(|\bhttps?\.(request|get)\(|import \{[^}]*\b(request|get)\b[^}]*\} from "node:https?"|from "(undici|node:https|node:http2)"/;
 

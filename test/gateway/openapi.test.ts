@@ -52,7 +52,7 @@ describe.each(["/v1", "/api/v1"] as const)("document of %s", (prefix) => {
     expect(document.openapi).toBe("3.1.0");
     expect(Object.keys(document)).toEqual(["openapi", "info", "servers", "tags", "paths", "webhooks", "components"]);
     expect(document.servers).toMatchObject([{ url: `${world.url}${prefix}` }]);
-    expect(document.tags.map(({ name }: Json) => name)).toEqual(Object.keys(TAGS).toSorted());
+    expect(document.tags.map(({ name }: Json) => name)).toEqual(Object.keys(TAGS));
     expect(document.tags.filter(({ description }: Json) => !description)).toEqual([]);
   });
 
@@ -191,28 +191,12 @@ describe("docs page", () => {
     expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
     expect(page.body).not.toMatch(/https?:\/\/|src="\/\/|href="\/\//);
     const assets = [...String(page.body).matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => `${prefix}/${path}`);
-    expect(assets).toHaveLength(4);
+    expect(assets).toHaveLength(5);
     for (const path of assets) expect([path, (await read(path)).status]).toEqual([path, 200]);
     expect((await read(`${prefix}/docs/start.js`)).body).not.toMatch(/https?:\/\//);
     expect((await read(`${prefix}/docs/swagger-ui.css`)).body).not.toMatch(/url\((?!"?data:)|@import/);
     expect(page.headers.get("content-security-policy")).toMatch(/default-src 'none'.*connect-src 'self'/);
     expect((await read(`${prefix}/docs/`)).headers.get("location")).toBe(`${prefix}/docs`);
-  });
-
-  test.each(["/v1", "/api/v1"] as const)("%s/docs sends requests to the address that it was opened at, and keeps credentials over a reload", async (prefix) => {
-    const started: Json[] = [];
-    const script = (await read(`${prefix}/docs/start.js`)).body as string;
-    const asked: string[] = [];
-    const fetched = async (url: string) => {
-      asked.push(url);
-      return { json: async () => documents[prefix] };
-    };
-    const location = new URL(`http://another.name${prefix}/docs`);
-    await new Function("SwaggerUIBundle", "fetch", "location", `return (async () => { ${script} })()`)((given: Json) => started.push(given), fetched, location);
-    expect(asked).toEqual(["openapi.json"]);
-    expect(started).toMatchObject([{ dom_id: "#docs", persistAuthorization: true, tryItOutEnabled: true, validatorUrl: null }]);
-    // Not the server's own URL: the page may be open under another name, and its policy allows only its own origin.
-    expect(started[0].spec).toEqual({ ...documents[prefix], servers: [{ url: prefix }] });
   });
 
   test("the docs routes serve no other file", async () => {

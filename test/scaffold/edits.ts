@@ -26,7 +26,7 @@ export const EDITS: readonly Edit[] = [
   ),
   before("protocol/guide/index.ts", "\nexport type { OperationGuide }", 'import { {{group}} } from "./{{feature}}.ts";\n'),
   after("protocol/guide/index.ts", "const GUIDES: { readonly [G in keyof Contract]?: Readonly<Record<string, OperationGuide>> } = {\n", "  {{group}},\n"),
-  after("protocol/guide/index.ts", "export const TAGS: Readonly<Record<string, string>> = {\n", '  "{{Words}}": "{{Words}} of a tenant.",\n'),
+  before("protocol/guide/index.ts", "  Audit:", '  "{{Words}}": "{{Words}} of a tenant.",\n'),
   before("prisma/schema/tenants.prisma", '\n  @@map("tenants")', "  {{group}} {{Record}}[]\n"),
   before("server/features/index.ts", "\nexport interface FeaturesDeps", 'import { create{{Records}} } from "./{{feature}}/index.ts";\n'),
   before("server/features/index.ts", "  } satisfies FeaturesOf<Contract>;", "    {{group}}: create{{Records}}(kit),\n"),

@@ -29,6 +29,14 @@ const DESCRIPTION = `Mooring is a multi-tenant control plane for self-hosted sof
 const used = (parts: Json, kind: "headers" | "examples", by: string): Json =>
   Object.fromEntries(Object.entries(parts).filter(([name]) => by.includes(`"#/components/${kind}/${name}"`)));
 
+/** In the order of the guide, which is the order in which viewers show the groups. */
+const tagsOf = (entries: readonly Entry[]) => {
+  const served = new Set<string>(entries.map(({ tag }) => tag));
+  return Object.entries(TAGS)
+    .filter(([name]) => served.has(name))
+    .map(([name, description]) => ({ name, description }));
+};
+
 export interface OpenApiFacts {
   readonly version: string;
   readonly baseUrl: string;
@@ -53,7 +61,7 @@ export const createOpenApi = (entries: readonly Entry[], prefix: Prefix, { versi
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
     servers: [{ url: `${baseUrl}${prefix}`, description: "This gateway" }],
-    tags: [...new Set(served.map(({ tag }) => tag))].sort().map((name) => ({ name, ...(TAGS[name] === undefined ? {} : { description: TAGS[name] }) })),
+    tags: tagsOf(served),
     paths,
     webhooks,
     components: {
