@@ -1,27 +1,20 @@
 // Creates a tenant without plan limits on the local gateway, with the gateway's own command line.
-import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
-import { packageRoot } from "./agent/index.ts";
+import { packageRoot, systemTime as time } from "./agent/index.ts";
+import { runProgram } from "./children/index.ts";
 
 const WITHIN_MS = 120_000;
 
 const Bootstrapped = z.object({ baseUrl: z.url(), tenantId: z.string(), token: z.string(), apiKey: z.string(), enrollmentToken: z.string() });
 export type Bootstrapped = z.infer<typeof Bootstrapped>;
 
-const run = (command: readonly string[], cwd: string, env: NodeJS.ProcessEnv): Promise<string> =>
-  new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [...command], { cwd, env, stdio: ["ignore", "pipe", "pipe"], timeout: WITHIN_MS });
-    let [out, errors] = ["", ""];
-    child.stdout.setEncoding("utf8").on("data", (text: string) => {
-      out += text;
-    });
-    child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      errors = (errors + text).slice(-2_000);
-    });
-    child.on("error", reject);
-    child.on("close", (code) => (code === 0 ? resolve(out) : reject(new Error(`bootstrap failed (exit ${code}): ${errors.trim() || out.trim()}`))));
-  });
+const run = async (words: readonly string[], cwd: string, env: NodeJS.ProcessEnv): Promise<string> => {
+  const { outcome, code, error, output, errors } = await runProgram({ command: process.execPath, words, cwd, env, time, withinMs: WITHIN_MS });
+  if (outcome === "ended" && code === 0) return output;
+  const why = errors.trim().slice(-2_000) || error?.message || output.trim().slice(-2_000);
+  throw new Error(outcome === "late" ? `bootstrap did not end within ${WITHIN_MS / 1_000} s` : `bootstrap failed (exit ${code}): ${why}`);
+};
 
 export const bootstrap = async (
   tenant = { name: "Simulator", slug: `sim-${randomUUID().slice(0, 8)}` },

@@ -1,12 +1,10 @@
 // `npm run demo`: starts a gateway with the embedded database and 25 devices that pair, send heartbeats and run commands, until Ctrl-C.
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
 import { z } from "zod";
-import { createHttp, type PairedDevice, packageRoot, pairDevice, refusal } from "./agent/index.ts";
+import { createHttp, noop, type PairedDevice, packageRoot, pairDevice, pause, refusal, systemTime as time } from "./agent/index.ts";
 import { type Bootstrapped, bootstrap } from "./bootstrap.ts";
+import { linesOf, type Program, startProgram } from "./children/index.ts";
 import { createScreen, summaryText } from "./display.ts";
 import { runFleet } from "./fleet/fleet.ts";
 import type { PortalCredentials } from "./fleet/portal.ts";
@@ -32,41 +30,47 @@ const say = (text: string): void => void process.stdout.write(`${text}\n`);
 /** All devices share one address, so the pairing limits are off. Heartbeats are frequent enough to watch. */
 const gatewayEnv = (): NodeJS.ProcessEnv => ({ RATE_LIMIT_PAIRING: "off", HEARTBEAT_SECONDS: "5", LOG_LEVEL: "error", ...process.env });
 
-const startGateway = async (): Promise<ChildProcess> => {
-  const gateway = spawn(process.execPath, [join(packageRoot(import.meta.dirname), "dist/server/main.js"), "--sign-in-later"], {
-    env: gatewayEnv(),
-    // In its own process group, so that Ctrl-C only reaches the demo. The gateway exits when the IPC channel closes, however the demo ends.
-    stdio: ["ignore", "pipe", "inherit", "ipc"],
-    detached: true,
-  });
-  const ready = new Promise<void>((resolve, reject) => {
-    const late = setTimeout(() => reject(new Error("the gateway did not become ready")), READY_WITHIN_MS);
-    gateway.once("exit", (code) => reject(new Error(`the gateway exited with code ${code} before it was ready`)));
-    if (gateway.stdout !== null)
-      createInterface({ input: gateway.stdout }).on("line", (line) => {
+/** Resolves when it says that it is ready, and goes on to read what it says. */
+const whenReady = (gateway: Program): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const read = async (): Promise<void> => {
+      for await (const line of linesOf(gateway.child.stdout)) {
         if (line.startsWith("Sign in")) say(line);
-        if (!line.includes("ready")) return;
-        clearTimeout(late);
+        if (!line.includes("ready")) continue;
         say(line);
         resolve();
-      });
+      }
+    };
+    read().catch(reject);
+    void gateway.ended.then(({ code, error }) => reject(error ?? new Error(`the gateway exited with code ${code} before it was ready`)));
   });
+
+const startGateway = async (): Promise<Program> => {
+  // In its own process group, so that Ctrl-C only reaches the demo. The gateway exits when the IPC channel closes, however the demo ends.
+  const gateway = startProgram({
+    command: process.execPath,
+    words: [join(packageRoot(import.meta.dirname), "dist/server/main.js"), "--sign-in-later"],
+    env: gatewayEnv(),
+    time,
+    stdio: ["ignore", "pipe", "inherit", "ipc"],
+    patienceMs: STOP_WITHIN_MS,
+    outlives: true,
+  });
+  const late = new AbortController();
   try {
-    await ready;
-    gateway.removeAllListeners("exit");
+    await Promise.race([
+      whenReady(gateway),
+      pause(time, READY_WITHIN_MS, late.signal).then(() =>
+        late.signal.aborted ? new Promise<never>(noop) : Promise.reject(new Error("the gateway did not become ready")),
+      ),
+    ]);
     return gateway;
   } catch (error) {
-    gateway.kill();
+    await gateway.end();
     throw error;
+  } finally {
+    late.abort();
   }
-};
-
-const stopGateway = async (gateway: ChildProcess): Promise<void> => {
-  if (gateway.exitCode !== null) return;
-  gateway.kill("SIGTERM");
-  const stubborn = setTimeout(() => gateway.kill("SIGKILL"), STOP_WITHIN_MS);
-  await once(gateway, "exit");
-  clearTimeout(stubborn);
 };
 
 const TOKEN_SECONDS = 3_600;
@@ -139,7 +143,7 @@ const demo = async (devices: number, seconds: number | null): Promise<number> =>
       `paired all devices; read one with:\n  curl -s ${baseUrl}/v1/devices/${members[0]?.deviceId ?? ""} -H 'x-api-key: ${apiKey}' -H 'x-svc-tenant-id: ${tenantId}'\n`,
     );
     // The gateway prints a link that opens this tenant. It may have gone away; then the fleet says so.
-    gateway.send({ offerSignIn: { tenantId } }, () => undefined);
+    gateway.child.send({ offerSignIn: { tenantId } }, noop);
     const screen = createScreen(process.stderr, false);
     // Not AbortSignal.timeout: on Node 20 a signal combined from it can be garbage-collected before it fires.
     if (seconds !== null) setTimeout(() => run.abort(), seconds * 1_000);
@@ -162,7 +166,7 @@ const demo = async (devices: number, seconds: number | null): Promise<number> =>
     say(summaryText(summary));
     return summary.ok ? 0 : 1;
   } finally {
-    await stopGateway(gateway);
+    await gateway.end();
   }
 };
 

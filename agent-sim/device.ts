@@ -62,6 +62,8 @@ const LOCK_WITHIN_MS = 2_000;
 /** A whole site starts together after a power cut, not when one agent is restarted. */
 const MACHINE_STARTS_WITHIN_S = 600;
 const RESTART_WINDOW_MS = 1_000;
+/** Whatever its children do. The exit of this process kills those that are left. */
+const STOPPED_WITHIN_MS = 9_000;
 const Answer = z.union([z.object({ data: IssuedIdentity }).transform(({ data }) => data), IssuedIdentity]);
 
 const say = (text: string): void => void process.stdout.write(`${new Date(time.wallMs()).toISOString()} ${text}\n`);
@@ -207,10 +209,13 @@ const runAgent = async (member: PairedDevice, { identity, path, url: given, host
   for (const event of ["SIGINT", "SIGTERM", "disconnect"]) process.once(event, () => ending.abort());
   await once(ending.signal, "abort");
   cancel();
-  updater?.stop();
-  await agent.stop();
-  await host.close();
-  http.close();
+  const stopped = async (): Promise<void> => {
+    updater?.stop();
+    await agent.stop();
+    await host.close();
+    http.close();
+  };
+  await Promise.race([stopped(), pause(time, STOPPED_WITHIN_MS)]);
   say("stopped");
   if (process.connected) process.disconnect();
   return code;

@@ -1,7 +1,5 @@
 // The host that runs apps as Compose projects with the `docker compose` of this machine. Records, changes and supervision are those of the process host.
-import { execFile, spawn } from "node:child_process";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { z } from "zod";
 import {
   COMPOSE_REFUSED,
@@ -14,7 +12,8 @@ import {
 } from "../../protocol/kit/compose-project.ts";
 import { masking } from "../../protocol/kit/log-text.ts";
 import type { DesiredApp } from "../../protocol/records/apps/app-spec.ts";
-import { environmentOf, type Host, HostFailure, refuse, type Secrets } from "./host.ts";
+import { followProgram, runProgram } from "../children/index.ts";
+import { environmentOf, type Host, HostClosed, HostFailure, refuse, type Secrets } from "./host.ts";
 import type { AppFolder } from "./processes/app-folder.ts";
 import { type AppProcess, fetchSecrets, refusePortsOfOthers } from "./processes/app-process.ts";
 import { readText, replaceFile } from "./processes/disk.ts";
@@ -26,7 +25,6 @@ const FILE = "compose.yaml";
 const VARIABLES = "variables.env";
 const LOOK_MS = 5_000;
 const REPORT_LINES = 20;
-const MAX_OUTPUT_BYTES = 16_777_216;
 /** Beyond the time that the app itself has. */
 const GRACE_SECONDS = 120;
 
@@ -95,16 +93,25 @@ const createComposeProcess = (docker: string, context: AppContext, folder: AppFo
     ...Object.fromEntries(DOCKER_VARIABLES.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : []))),
     ...variables,
   });
-  const run = (rest: readonly string[], { stage, seconds, variables = {}, secrets = {} }: Run): Promise<string> =>
-    new Promise((resolve, reject) => {
-      const limits = { timeout: seconds * 1_000, maxBuffer: MAX_OUTPUT_BYTES, cwd: folder.path };
-      execFile(docker, argumentsOf(...rest), { ...limits, env: environment(variables) }, (error, out, errors) => {
-        if (error === null) return resolve(out);
-        const reason = error.code === "ENOENT" ? "NO_DOCKER" : /no space left on device/i.test(errors) ? "DISK_FULL" : "COMPOSE_FAILED";
-        const message = masking(Object.values(secrets))(`docker compose ${rest[0]}: ${errors.trim() || error.message}`);
-        reject(new HostFailure({ stage, reason, message, lines: message.split("\n") }));
-      });
-    });
+  const programOf = (rest: readonly string[], env: NodeJS.ProcessEnv) => ({
+    command: docker,
+    words: argumentsOf(...rest),
+    cwd: folder.path,
+    env,
+    time: context.time,
+  });
+  /** The end of its output, if that is too long. */
+  const run = async (rest: readonly string[], { stage, seconds, variables = {}, secrets = {} }: Run): Promise<string> => {
+    const program = { ...programOf(rest, environment(variables)), signals: [context.closing] };
+    const { outcome, code, signal, error, output, errors, isCut } = await runProgram({ ...program, withinMs: seconds * 1_000 });
+    if (outcome === "stopped") throw new HostClosed();
+    // The first line has lost its beginning.
+    if (outcome === "ended" && code === 0) return isCut ? output.slice(output.indexOf("\n") + 1) : output;
+    const reason = error?.code === "ENOENT" ? "NO_DOCKER" : /no space left on device/i.test(errors) ? "DISK_FULL" : "COMPOSE_FAILED";
+    const why = outcome === "late" ? `it did not end within ${seconds} s` : errors.trim() || (error?.message ?? `it ended with ${signal ?? code}`);
+    const message = masking(Object.values(secrets))(`docker compose ${rest[0]}: ${why}`);
+    throw new HostFailure({ stage, reason, message, lines: message.split("\n") });
+  };
   const containers = async (): Promise<readonly z.output<typeof Container>[]> =>
     hasFile() ? containersIn(await run(["ps", "--all", "--format", "json"], { stage: "running", seconds: GRACE_SECONDS })) : [];
   const secretsOfCurrent = async (): Promise<Secrets> => {
@@ -166,15 +173,9 @@ const createComposeProcess = (docker: string, context: AppContext, folder: AppFo
     lastLines: () => logs(REPORT_LINES).catch(() => []),
     tail: logs,
     follow: async function* (signal) {
-      const mask = masking(Object.values(await secretsOfCurrent()));
-      const rest = argumentsOf("logs", "--no-color", "--timestamps", "--tail", "0", "--follow");
-      const child = spawn(docker, rest, { cwd: folder.path, env: environment({}), stdio: ["ignore", "pipe", "ignore"], signal });
-      child.on("error", () => child.stdout.destroy());
-      try {
-        for await (const line of createInterface({ input: child.stdout })) yield mask(line);
-      } finally {
-        child.kill();
-      }
+      const secrets = Object.values(await secretsOfCurrent());
+      const program = programOf(["logs", "--no-color", "--timestamps", "--tail", "0", "--follow"], environment({}));
+      yield* followProgram({ ...program, secrets, signals: [signal, context.closing] });
     },
     figures: () => ({ cpuPercent: null, memoryBytes: null }),
   };

@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { AppId } from "../../protocol/kit/ids.ts";
 import type { DesiredApp, ReportedApp } from "../../protocol/records/apps/app-spec.ts";
-import { type CommandHandler, type CommandHandlers, HandlerFailure, InvalidPayload } from "../agent/index.ts";
-import { type Host, HostFailure } from "./host.ts";
+import { type CommandHandler, type CommandHandlers, HandlerFailure, InvalidPayload, noop } from "../agent/index.ts";
+import { type Host, HostClosed, HostFailure } from "./host.ts";
 
 /** The host checks the rest, so that what it refuses is on the app's record with a reason. */
 const Order = z.object({
@@ -32,6 +32,8 @@ const carryingOut = ({ host, onVersion }: HostHandlerOptions, act: Act): Command
     try {
       return { app: await act(app as unknown as DesiredApp) }; // as: the host parses it
     } catch (error) {
+      // The command stays unfinished, so that the next start carries it on.
+      if (error instanceof HostClosed) return new Promise<never>(noop);
       if (!(error instanceof HostFailure)) throw error;
       throw new HandlerFailure(error.reason, { app: host.report().find(({ appId }) => appId === app.appId) ?? null });
     }

@@ -21,7 +21,7 @@ export interface Host {
   tail(appId: string, lines: number): Promise<readonly string[]>;
   /** The lines that an app logs from now on, until the signal aborts or the app is removed. */
   follow(appId: string, signal: AbortSignal): AsyncIterable<string>;
-  /** Ends the supervision and leaves the apps running. */
+  /** Ends the supervision and every wait within seconds, and leaves the apps running. What was under way rejects with HostClosed. */
   close(): Promise<void>;
 }
 
@@ -46,6 +46,15 @@ export class HostFailure extends Error {
     this.stage = stage;
     this.reason = reason;
     this.lines = lines;
+  }
+}
+
+/** The agent ends. The record says what was under way, and the next start carries it on. */
+export class HostClosed extends Error {
+  override readonly name = "HostClosed";
+
+  constructor() {
+    super("the agent ends");
   }
 }
 
@@ -87,7 +96,7 @@ export const checkDesired = (given: DesiredApp): DesiredApp => {
 };
 
 /** They would make the runtime load other code, or find other programs. */
-const RESERVED = /^(NODE_.*|LD_.*|PATH|DOCKER_.*|COMPOSE_.*)$/;
+const RESERVED = /^(NODE_.*|LD_.*|PATH|DOCKER_.*|COMPOSE_.*|MOORING_APP)$/;
 
 const checkVariables = ({ spec }: DesiredApp): void => {
   const ofPorts = spec.ports.flatMap(({ variable }) => variable ?? []);

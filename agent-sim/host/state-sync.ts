@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { DesiredApp } from "../../protocol/records/apps/app-spec.ts";
 import { type Agent, callWithRetry, type HttpAnswer, NoAnswer, noop, retryAfterMs, type Time } from "../agent/index.ts";
-import { type Host, HostFailure, type Secrets } from "./host.ts";
+import { type Host, HostClosed, HostFailure, type Secrets } from "./host.ts";
 
 const EVERY_MS = 60_000;
 /** Several changes at once make one report. */
@@ -61,7 +61,8 @@ export const createStateSync = ({ host, call, time, applied }: StateSyncOptions)
     if (answer.status !== 200 || desired === undefined) return;
     applied.raise(desired.version);
     const work = desired.apps.map((app) => host.apply(app as DesiredApp)); // as: the host parses it
-    for (const outcome of await Promise.allSettled(work)) if (outcome.status === "rejected" && !(outcome.reason instanceof HostFailure)) throw outcome.reason;
+    const isExpected = (reason: unknown): boolean => reason instanceof HostFailure || reason instanceof HostClosed;
+    for (const outcome of await Promise.allSettled(work)) if (outcome.status === "rejected" && !isExpected(outcome.reason)) throw outcome.reason;
   };
   /** Returns the delay before the next report. */
   const report = async (): Promise<number> => {

@@ -1,9 +1,8 @@
 // The process that starts the agent's current version, tries a new one, and goes back to the former if the new one does not reach the gateway.
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { compareVersions } from "../../protocol/records/devices/agent-release.ts";
 import { AGENT_VERSION, pause, type Time } from "../agent/index.ts";
+import { type Ending, type Program, startProgram } from "../children/index.ts";
 import type { AgentVersions } from "./versions.ts";
 
 /** The agent ends with this code to be started again. */
@@ -12,6 +11,8 @@ export const RESTART_CODE = 75;
 export const REACHED_GATEWAY = "ready";
 const COULD_NOT_RUN = 2;
 const AGAIN_MS = 2_000;
+/** Longer than the agent takes to stop. */
+const PATIENCE_MS = 12_000;
 
 export interface LauncherOptions {
   readonly versions: AgentVersions;
@@ -23,53 +24,61 @@ export interface LauncherOptions {
   readonly say: (text: string) => void;
 }
 
-type End = readonly [code: number | null, signal: NodeJS.Signals | null];
-
 export const launchAgent = async ({ versions, installed, args, trialMs, time, say }: LauncherOptions): Promise<number> => {
-  let child: ChildProcess | null = null;
+  let agent: Program | null = null;
   let stopping = false;
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
     process.on(signal, () => {
       stopping = true;
-      child?.kill("SIGTERM");
+      void agent?.end();
     });
 
   const fileOf = (version: string | null): string => {
     const isNewer = version !== null && compareVersions(version, AGENT_VERSION) > 0;
     return isNewer && existsSync(versions.mainOf(version)) ? versions.mainOf(version) : installed;
   };
-  const start = (file: string): ChildProcess =>
-    spawn(process.execPath, [...process.execArgv, file, "agent", ...args], { stdio: ["inherit", "inherit", "inherit", "ipc"] });
+  // If the launcher dies, the agent stops by itself.
+  const start = (file: string): Program =>
+    startProgram({
+      command: process.execPath,
+      words: [...process.execArgv, file, "agent", ...args],
+      env: process.env,
+      time,
+      stdio: ["inherit", "inherit", "inherit", "ipc"],
+      patienceMs: PATIENCE_MS,
+      outlives: true,
+      sharesTerminal: true,
+    });
   /** Resolves to why the version on trial does not run; null if it does. */
-  const problemOf = async (started: ChildProcess, ended: Promise<End>): Promise<string | null> => {
+  const problemOf = async ({ child, ended }: Program): Promise<string | null> => {
     const late = new AbortController();
     const problem = await Promise.race([
-      new Promise<null>((resolve) => started.on("message", (message) => message === REACHED_GATEWAY && resolve(null))),
-      ended.then(([code, signal]) => (signal === null ? `it ended with code ${code}` : `${signal} ended it`)),
+      new Promise<null>((resolve) => child.on("message", (message) => message === REACHED_GATEWAY && resolve(null))),
+      ended.then(({ code, signal, error }) => error?.message ?? (signal === null ? `it ended with code ${code}` : `${signal} ended it`)),
       pause(time, trialMs, late.signal).then(() => `it did not reach the gateway within ${Math.round(trialMs / 1_000)} s`),
     ]);
     late.abort();
     return problem;
   };
-  const run = async (): Promise<End> => {
+  const run = async (): Promise<Pick<Ending, "code" | "signal">> => {
     const { current, trial } = versions.read();
-    child = start(fileOf(trial?.version ?? current));
-    const ended = once(child, "exit") as Promise<[number | null, NodeJS.Signals | null]>;
-    if (trial === null) return ended;
-    const problem = await problemOf(child, ended);
-    if (stopping) return ended;
+    const started = start(fileOf(trial?.version ?? current));
+    agent = started;
+    if (trial === null) return started.ended;
+    const problem = await problemOf(started);
+    if (stopping) return started.ended;
     if (problem === null) versions.write({ current: trial.version, trial: null, failed: null });
     else {
       say(`${trial.version} does not run: ${problem}`);
-      child.kill("SIGKILL");
+      started.child.kill("SIGKILL");
       versions.write({ trial: null, failed: { ...trial, message: problem, told: false } });
-      await ended;
-      return [RESTART_CODE, null];
+      await started.end();
+      return { code: RESTART_CODE, signal: null };
     }
-    return ended;
+    return started.ended;
   };
   for (;;) {
-    const [code, signal] = await run();
+    const { code, signal } = await run();
     if (stopping || code === 0 || code === COULD_NOT_RUN) return code ?? 0;
     if (code === RESTART_CODE) continue;
     say(`the agent ended (${signal ?? code}) and is started again`);

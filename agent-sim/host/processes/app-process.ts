@@ -2,14 +2,15 @@
 
 import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
 import { pause } from "../../agent/index.ts";
-import { environmentOf, HostFailure, portsOf, refuse, type Secrets, takesSecrets } from "../host.ts";
+import { environmentOf, HostClosed, HostFailure, portsOf, refuse, type Secrets, takesSecrets } from "../host.ts";
 import type { AppFolder } from "./app-folder.ts";
 import { askHealth } from "./health.ts";
-import { launch, programFile, stopProcess } from "./launch.ts";
+import { launch, programFile } from "./launch.ts";
 import { followLog, linesOfLastStart, tailLog } from "./log-file.ts";
 import { checkPorts } from "./ports.ts";
-import { figuresOf, isAlive, membersOf } from "./proc.ts";
+import { figuresOf, isAlive } from "./proc.ts";
 import type { AppContext } from "./settings.ts";
+import { processesOf, stopProcess } from "./stop.ts";
 
 const LOOK_MS = 100;
 const REPORT_LINES = 20;
@@ -37,13 +38,25 @@ export interface AppProcess {
   figures(): { readonly cpuPercent: number | null; readonly memoryBytes: number | null };
 }
 
-export const fetchSecrets = async ({ secretsOf }: AppContext, app: DesiredApp): Promise<Secrets> => {
+const whenClosed = (closing: AbortSignal, done: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    const close = (): void => reject(new HostClosed());
+    if (closing.aborted) return close();
+    closing.addEventListener("abort", close, { once: true });
+    done.addEventListener("abort", () => closing.removeEventListener("abort", close), { once: true });
+  });
+
+export const fetchSecrets = async ({ secretsOf, closing }: AppContext, app: DesiredApp): Promise<Secrets> => {
   if (!takesSecrets(app)) return {};
+  const done = new AbortController();
   try {
-    return await secretsOf(app.appId);
+    return await Promise.race([secretsOf(app.appId), whenClosed(closing, done.signal)]);
   } catch (error) {
+    if (error instanceof HostClosed) throw error;
     const why = error instanceof Error ? error.message : String(error);
     throw new HostFailure({ stage: "preparing", reason: "SECRETS_UNAVAILABLE", message: `the secrets cannot be fetched: ${why}` });
+  } finally {
+    done.abort();
   }
 };
 
@@ -85,14 +98,16 @@ export const createAppProcess = (context: AppContext, folder: AppFolder): AppPro
       await checkPorts(app, ownPorts);
       return async () => {
         await checkPorts(app, new Set());
-        await launch(folder, { app, secrets, program, logBytes: supervision.logBytes, onRecorded: () => context.onStep("give order") });
+        const { time, cgroups, onStep } = context;
+        await launch(folder, { app, secrets, program, logBytes: supervision.logBytes, time, cgroups, onRecorded: () => onStep("give order") });
       };
     },
     untilHealthy: async (app) => {
       const { http, startSeconds } = app.spec.health;
       const start = time.elapsedMs();
       for (;;) {
-        const answer = await askHealth(app);
+        const answer = await askHealth(app, context.closing);
+        if (context.closing.aborted) throw new HostClosed();
         const lasted = time.elapsedMs() - start;
         if (!isRunning()) throw new HostFailure({ stage: "starting", reason: "EXITED", message: ending(), lines: lastLines() });
         if (answer === null && (http !== undefined || lasted >= Math.min(supervision.settleMs, startSeconds * 1_000))) return;
@@ -103,14 +118,14 @@ export const createAppProcess = (context: AppContext, folder: AppFolder): AppPro
             message: `not healthy within ${startSeconds} s: ${answer}`,
             lines: lastLines(),
           });
-        await pause(time, LOOK_MS);
+        await pause(time, LOOK_MS, context.closing);
       }
     },
-    stop: (app) => stopProcess(folder, app?.spec.stopSeconds ?? STOP_SECONDS, time),
+    stop: (app) => stopProcess(folder, app?.spec.stopSeconds ?? STOP_SECONDS, context),
     figures: () => {
       const leader = folder.readProcess();
       if (leader === null || !isAlive(leader)) return { cpuPercent: null, memoryBytes: null };
-      const { cpuMs, memoryBytes } = figuresOf(membersOf(leader, folder.path).filter((pid) => pid !== leader.pid));
+      const { cpuMs, memoryBytes } = figuresOf(processesOf(leader, folder.path, context.cgroups).filter((pid) => pid !== leader.pid));
       const nowMs = time.elapsedMs();
       if (measured.pid !== leader.pid) measured = { atMs: nowMs, cpuMs, percent: null, pid: leader.pid };
       else if (nowMs - measured.atMs >= MEASURED_OVER_MS) {

@@ -4,7 +4,7 @@ import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
 import { portsOf } from "../host.ts";
 
 /** Null if it is healthy, else what it answered. An app without a check is healthy while it runs. */
-export const askHealth = ({ spec, config, ...rest }: DesiredApp): Promise<string | null> => {
+export const askHealth = ({ spec, config, ...rest }: DesiredApp, closing: AbortSignal): Promise<string | null> => {
   const { http, timeoutSeconds } = spec.health;
   const port = http === undefined ? undefined : portsOf({ ...rest, spec, config })[http.port];
   if (http === undefined || port === undefined) return Promise.resolve(null);
@@ -17,6 +17,10 @@ export const askHealth = ({ spec, config, ...rest }: DesiredApp): Promise<string
         resolve(statusCode >= 200 && statusCode < 400 ? null : `GET ${http.path} answered ${statusCode}`);
       },
     );
+    const end = (): void => void request.destroy(new Error("the agent ends"));
+    if (closing.aborted) end();
+    closing.addEventListener("abort", end, { once: true });
     request.on("error", (error) => resolve(`GET ${http.path} failed: ${error.message}`));
+    request.on("close", () => closing.removeEventListener("abort", end));
   });
 };

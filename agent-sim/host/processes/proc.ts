@@ -1,10 +1,16 @@
-// Reads processes from /proc: who lives, which group it belongs to, and what it uses.
+// Reads processes from /proc: who lives, which group it belongs to, whose mark it carries, and what it uses.
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { z } from "zod";
 import { readBootId } from "../../agent/index.ts";
 
 /** Process ids are reused, so the boot and the start time identify a process together with its id. */
-export const ProcessName = z.object({ pid: z.int().min(1), boot: z.string(), started: z.string() });
+export const ProcessName = z.object({
+  pid: z.int().min(1),
+  boot: z.string(),
+  started: z.string(),
+  /** The folder of its cgroup, where the agent could make one. */
+  cgroup: z.string().nullish(),
+});
 export type ProcessName = z.output<typeof ProcessName>;
 
 export interface ProcessFigures {
@@ -74,6 +80,17 @@ export const membersOf = (leader: ProcessName, folder: string): readonly number[
       const stat = pid > 0 ? statOf(pid) : null;
       return stat !== null && !stat.dead && stat.group === leader.pid && isOurs(pid);
     });
+};
+
+/** Every program of an app gets this variable with the app's folder, and passes it on to whatever it starts. */
+export const MARK = "MOORING_APP";
+
+/** The living processes that carry the app's mark. A process may forget its environment; where there are cgroups, those know it nevertheless. */
+export const markedWith = (folder: string): readonly number[] => {
+  const mark = `${MARK}=${folder}`;
+  return readdirSync("/proc")
+    .map(Number)
+    .filter((pid) => pid > 0 && (read(`/proc/${pid}/environ`)?.split("\0").includes(mark) ?? false) && statOf(pid)?.dead === false);
 };
 
 const memoryOf = (pid: number): number => Number(/^VmRSS:\s+(\d+) kB$/m.exec(read(`/proc/${pid}/status`) ?? "")?.[1] ?? 0) * 1_024;

@@ -2,25 +2,35 @@
 import { mkdirSync, readdirSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { AppId } from "../../../protocol/index.ts";
-import { noop } from "../../agent/index.ts";
-import { checkAppId, type Host, refuse } from "../host.ts";
+import { noop, pause } from "../../agent/index.ts";
+import { checkAppId, type Host, HostClosed, refuse } from "../host.ts";
 import { createTurns } from "../turns.ts";
 import { createAppProcess } from "./app-process.ts";
+import { systemCgroups } from "./cgroups.ts";
 import { systemDisk } from "./disk.ts";
 import { OWN_PROGRAMS } from "./launch.ts";
 import { createProcessApp, type ProcessApp } from "./process-app.ts";
 import { type AppContext, type ProcessHostOptions, SUPERVISION } from "./settings.ts";
 
+/** A program that outlives SIGKILL keeps nobody waiting. */
+const CLOSED_WITHIN_MS = 5_000;
+
 /** Opens the host and adopts the apps that it finds. Changes that were interrupted go on at once; `apply` waits for them. */
 export const openProcessHost = ({ folder, supervision, programs = OWN_PROGRAMS, onChange = noop, onStep = noop, ...given }: ProcessHostOptions): Host => {
   mkdirSync(join(folder, "apps"), { recursive: true, mode: 0o700 });
+  const closing = new AbortController();
   const context: AppContext = {
     disk: systemDisk,
+    cgroups: systemCgroups,
     createProcess: createAppProcess,
     ...given,
     programs,
     onChange,
-    onStep,
+    closing: closing.signal,
+    onStep: (step) => {
+      if (closing.signal.aborted) throw new HostClosed();
+      onStep(step);
+    },
     // The working folders of the processes are compared with it.
     apps: realpathSync(join(folder, "apps")),
     supervision: { ...SUPERVISION, ...supervision },
@@ -48,9 +58,12 @@ export const openProcessHost = ({ folder, supervision, programs = OWN_PROGRAMS, 
   for (const name of readdirSync(context.apps)) {
     if (!AppId.safeParse(name).success) continue;
     const app = appOf(name);
-    void inTurn(name, async () => {
+    const recovered = inTurn(name, async () => {
       await app.recover();
       if (!app.exists) apps.delete(name);
+    });
+    recovered.catch((error: unknown) => {
+      if (!(error instanceof HostClosed)) throw error;
     });
   }
   return {
@@ -60,7 +73,9 @@ export const openProcessHost = ({ folder, supervision, programs = OWN_PROGRAMS, 
     tail: async (appId, lines) => present(appId).tail(lines),
     follow: (appId, signal) => present(appId).follow(signal),
     close: async () => {
-      await Promise.all([...apps.values()].map((app) => app.close()));
+      closing.abort();
+      const closed = Promise.all([...apps.values()].map((app) => app.close())).then(() => inTurn.whenIdle());
+      await Promise.race([closed, pause(given.time, CLOSED_WITHIN_MS)]);
     },
   };
 };

@@ -3,6 +3,7 @@ import type { Time } from "../../agent/index.ts";
 import type { HostOptions } from "../host.ts";
 import type { AppFolder } from "./app-folder.ts";
 import type { AppProcess } from "./app-process.ts";
+import type { Cgroups } from "./cgroups.ts";
 import type { Disk } from "./disk.ts";
 
 export const SUPERVISION = {
@@ -30,13 +31,17 @@ export interface ProcessHostOptions extends HostOptions {
   /** How the apps run; default: as processes of this machine. */
   readonly createProcess?: AppContext["createProcess"];
   readonly disk?: Disk;
+  /** Default: those of this machine. */
+  readonly cgroups?: Cgroups;
   /** Called before each step of a change. */
   readonly onStep?: (step: string) => void;
 }
 
 /** What the apps of one process host share. */
-export interface AppContext extends Required<Pick<ProcessHostOptions, "secretsOf" | "onChange" | "programs" | "time" | "disk" | "onStep">> {
+export interface AppContext extends Required<Pick<ProcessHostOptions, "secretsOf" | "onChange" | "programs" | "time" | "disk" | "cgroups" | "onStep">> {
   readonly apps: string;
+  /** The agent ends: nothing waits any longer, and nothing begins. */
+  readonly closing: AbortSignal;
   readonly supervision: typeof SUPERVISION;
   /** The ports that other apps have, by number, and whose they are. */
   readonly createProcess: (context: AppContext, folder: AppFolder) => AppProcess;

@@ -2,7 +2,7 @@
 
 import type { DesiredApp, ReportedApp } from "../../../protocol/records/apps/app-spec.ts";
 import { pause } from "../../agent/index.ts";
-import { HostFailure, toAppFailure, toHostFailure } from "../host.ts";
+import { HostClosed, HostFailure, toAppFailure, toHostFailure } from "../host.ts";
 import type { AppRecord } from "./app-folder.ts";
 import type { AppProcess } from "./app-process.ts";
 import { askHealth } from "./health.ts";
@@ -90,7 +90,8 @@ export const createSupervisor = ({ context, process, app, record, note, changed 
     const { intervalSeconds, retries, startSeconds } = watched.spec.health;
     if (time.elapsedMs() - askedMs < intervalSeconds * 1_000 && health !== "unknown") return;
     askedMs = time.elapsedMs();
-    const answer = await askHealth(watched);
+    const answer = await askHealth(watched, context.closing);
+    if (context.closing.aborted) throw new HostClosed();
     if (answer !== null && health === "unknown" && askedMs - startedMs < startSeconds * 1_000) return;
     missed = answer === null ? 0 : missed + 1;
     if (missed === 0) setHealth("healthy");
@@ -108,7 +109,11 @@ export const createSupervisor = ({ context, process, app, record, note, changed 
     return true;
   };
   const watch = async (watched: DesiredApp, signal: AbortSignal): Promise<void> => {
-    while (!signal.aborted && (await look(watched, signal))) await pause(time, supervision.lookMs, signal);
+    try {
+      while (!signal.aborted && (await look(watched, signal))) await pause(time, supervision.lookMs, signal);
+    } catch (error) {
+      if (!(error instanceof HostClosed)) throw error;
+    }
   };
   const pauseWatching = async (): Promise<void> => {
     stop.abort();

@@ -54,6 +54,7 @@ describe("a process", () => {
       SECRET,
       FIXED: "as it is",
       DATA_DIR: at(app, "volumes", "files"),
+      MOORING_APP: at(app),
     });
   });
   test("that is not known is refused", async () => {
