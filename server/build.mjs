@@ -48,7 +48,7 @@ const portal = part("console", "portal/index.html", () => Math.max(newest(at("pa
 const canBuild = existsSync(at("node_modules/prisma"));
 if (!canBuild && !gateway.isBuilt) {
   process.stderr.write(
-    "there is no build, and the build tools are not installed; run npm ci && npm run build first, then remove the tools (npm prune --omit=dev --omit=optional)\n",
+    "there is no build, and the build tools are not installed; run npm ci && npm run build first, then remove the tools (npm prune --omit=dev)\n",
   );
   process.exit(1);
 }

@@ -4,17 +4,24 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { inDebian } from "./kit/setup/debian-tree.mjs";
 
 const NODE_22 = "22";
+const NODE_24 = "24";
+const DEBIAN_13 = "trixie";
 const POSTGRES_15 = "/usr/lib/postgresql/15/bin";
 /** Tests of sessions themselves and of processes that bring their own PostgreSQL say nothing about a pooler. */
 const THROUGH_POOLER = ["test/contract", "test/features", "test/channel", "test/gateway", "test/flows/pooler"];
 
+const VITEST = [join("node_modules", "vitest", "vitest.mjs"), "run", "--config", "test/vitest.config.ts"];
 const vitest = (node, env, filters = []) =>
-  spawnSync(node, [join("node_modules", "vitest", "vitest.mjs"), "run", "--config", "test/vitest.config.ts", ...filters], {
+  spawnSync(node, [...VITEST, ...filters], {
     stdio: "inherit",
     env: { ...process.env, ...env },
   }).status === 0;
+
+/** What depends on the build of uWebSockets.js: Debian 13 runs the newer one. */
+const ON_UWS = ["test/channel", "test/gateway"];
 
 /** The npm package `node` carries the binary itself. */
 const withNode = (major, run) => {
@@ -31,6 +38,14 @@ const rows = {
   "postgresql-15": () => vitest(process.execPath, { TEST_POSTGRES: POSTGRES_15 }),
   pgbouncer: () => vitest(process.execPath, { TEST_POOLER: "pgbouncer" }, THROUGH_POOLER),
   "node-22": () => withNode(NODE_22, (node) => vitest(node, {})),
+  "debian-13": () =>
+    withNode(NODE_24, (node) =>
+      inDebian(
+        DEBIAN_13,
+        node,
+        (run) => run("test/kit/setup/ensure-packages.mjs", "redis-server", "openssl", "python3-websockets") && run(...VITEST, ...ON_UWS),
+      ),
+    ),
 };
 
 const asked = process.argv.slice(2);

@@ -46,6 +46,7 @@ const GUILTY: readonly (readonly [rule: string, file: string, text: string])[] =
   ["only-gateway-uws-touches-uws", "server/app.ts", 'import type { TemplatedApp } from "uWebSockets.js"; export type K = TemplatedApp;'],
   ["only-gateway-uws-touches-uws", "server/gateway/k2.ts", 'import { App } from "uWebSockets.js"; export const k = App;'],
   ["only-gateway-uws-touches-uws", "server/gateway/k3.ts", 'export const k = () => import("uws-pack");'],
+  ["only-gateway-uws-touches-uws", "server/gateway/k4.ts", 'export const k = () => import("uWebSockets.js-newer");'],
   ["protocol-needs-only-zod", "protocol/kit/l.ts", 'import { WebSocket } from "ws"; export const l = WebSocket;'],
   ["client-bundles-no-contract", "protocol/client/contract.ts", 'import { group } from "../index.ts"; export const l2 = group;'],
   ["client-bundles-no-contract", "protocol/client/router.ts", 'import { z } from "zod"; export const l3 = z;'],
@@ -113,11 +114,11 @@ const INNOCENT: Readonly<Record<string, string>> = {
   "test/kit/gateway/world.ts": 'import { main } from "../../../server/main.ts"; export const world = main;',
 };
 
-const DEPENDENCIES = { zod: "*", "uWebSockets.js": "npm:uws-pack@20.0.8", ws: "*", "@trpc/client": "*", "@trpc/server": "*" };
+const DEPENDENCIES = { zod: "*", "uWebSockets.js": "npm:uws-pack@20.0.8", "uWebSockets.js-newer": "*", ws: "*", "@trpc/client": "*", "@trpc/server": "*" };
 
 /** Stubs in node_modules. uWebSockets.js keeps its real layout, because its rule matches paths within the package. */
 const plantPackages = async (root: string): Promise<void> => {
-  for (const name of ["zod", "ws", "@trpc/client", "@trpc/server", "uws-pack"]) {
+  for (const name of ["zod", "ws", "@trpc/client", "@trpc/server", "uws-pack", "uWebSockets.js-newer"]) {
     const folder = join(root, "node_modules", name);
     await mkdir(folder, { recursive: true });
     await writeFile(join(folder, "package.json"), JSON.stringify({ name, version: "1.0.0", type: "module", exports: "./index.js" }));

@@ -29,7 +29,7 @@ describe("systemd unit", () => {
     const unit = await read("mooring.service");
     const [, script = ""] = /^ExecStart=.* (dist\/\S+)/m.exec(unit) ?? [];
     expect(existsSync(join(ROOT, script))).toBe(true);
-    expect(Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)?.[1])).toBeGreaterThanOrEqual(5 + 120 + 20);
+    expect(Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)?.[1])).toBeGreaterThanOrEqual(5 + 120 + 34);
   });
 
   test("production accepts the unit's settings only once their placeholders are filled in", async () => {
@@ -81,7 +81,7 @@ describe("Dockerfile", () => {
     const { scripts } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8")) as { scripts: Record<string, string> };
     const commands = stages.flatMap(({ steps }) => steps.filter(({ word }) => word === "RUN").map(({ rest }) => rest));
     for (const name of commands.flatMap((command) => /^npm run (\S+)/.exec(command)?.[1] ?? [])) expect(Object.keys(scripts)).toContain(name);
-    for (const { steps } of stages) expect(steps[0]).toMatchObject({ word: "FROM", rest: expect.stringMatching(/^node:2[02]-\w+-slim/) });
+    for (const { steps } of stages) expect(steps[0]).toMatchObject({ word: "FROM", rest: expect.stringMatching(/^node:(?:22-\w+|24-trixie)-slim/) });
   });
 
   test("the files of the Dockerfile's last stage start a production gateway by themselves", { timeout: 90_000 }, async () => {

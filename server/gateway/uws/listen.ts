@@ -3,7 +3,7 @@ import type { TemplatedApp, us_listen_socket } from "uWebSockets.js";
 import { checkFree } from "../http/free-port.ts";
 import { ListenError } from "../http/listen-error.ts";
 import type { HttpTransport } from "../http/request-context.ts";
-import { uws } from "./load.ts";
+import { buildName, uws } from "./load.ts";
 import { UwsRequestContext } from "./request-context.ts";
 import { LiveRequest } from "./snapshot.ts";
 import { createTraffic, type Traffic } from "./traffic.ts";
@@ -39,8 +39,8 @@ export interface Listener {
   close(): Promise<void>;
 }
 
-/** The library ends a connection after ten idle seconds, and checks every four. */
-const IDLE_MS = 14_000;
+/** The time after which the library ends an idle connection, with the distance of its checks. */
+const IDLE_MS = buildName === "newer" ? 34_000 : 14_000;
 
 // The options of the C library; its type declarations know them only without a host.
 const SHARED_PORT = 0;

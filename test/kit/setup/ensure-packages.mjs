@@ -32,8 +32,11 @@ const PACKAGES = new Map([
   ...(process.platform === "linux" ? [["systemd", () => runs("systemd-analyze", "--version")]] : []),
 ]);
 
+/** Only for those who ask: a row of the matrix makes a tree of another Debian. */
+const ON_REQUEST = new Map([["debootstrap", () => runs("debootstrap", "--version")]]);
+
 const wanted = process.argv.length > 2 ? process.argv.slice(2) : [...PACKAGES.keys()];
-const missing = () => wanted.filter((name) => !PACKAGES.get(name)());
+const missing = () => wanted.filter((name) => !(PACKAGES.get(name) ?? ON_REQUEST.get(name))());
 
 const run = (...words) => spawnSync(words[0], words.slice(1), { stdio: ["ignore", "ignore", "inherit"], env }).status === 0;
 const install = (names) => {
