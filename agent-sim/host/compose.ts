@@ -13,6 +13,8 @@ import {
 import { masking } from "../../protocol/kit/log-text.ts";
 import type { DesiredApp } from "../../protocol/records/apps/app-spec.ts";
 import { followProgram, runProgram } from "../children/index.ts";
+import { createEngineFigures, type EngineFigures } from "./compose/figures.ts";
+import { appLines, followContainers } from "./compose/log-lines.ts";
 import { environmentOf, type Host, HostClosed, HostFailure, refuse, type Secrets } from "./host.ts";
 import type { AppFolder } from "./processes/app-folder.ts";
 import { type AppProcess, fetchSecrets, refusePortsOfOthers } from "./processes/app-process.ts";
@@ -81,28 +83,34 @@ interface Run {
   readonly secrets?: Secrets;
 }
 
-const createComposeProcess = (docker: string, context: AppContext, folder: AppFolder): AppProcess => {
+/** The client finds its engine and its plugins by these; of the agent's other variables it gets none. */
+const dockerEnvironment = (): NodeJS.ProcessEnv =>
+  Object.fromEntries(DOCKER_VARIABLES.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
+
+const LOGS = ["logs", "--no-color", "--no-log-prefix", "--timestamps"];
+
+interface Docker {
+  readonly program: string;
+  readonly figures: EngineFigures;
+}
+
+const createComposeProcess = ({ program: docker, figures }: Docker, context: AppContext, folder: AppFolder): AppProcess => {
   const project = folder.path.slice(folder.path.lastIndexOf("/") + 1).toLowerCase();
   const hasFile = (): boolean => readText(join(folder.path, FILE)) !== null;
   const argumentsOf = (...rest: readonly string[]): string[] => {
     const files = ["--file", join(folder.path, FILE), "--env-file", join(folder.path, VARIABLES)];
     return ["compose", "--project-name", project, ...files, "--project-directory", folder.path, ...rest];
   };
-  /** The client finds its engine and its plugins by these; of the agent's other variables it gets none. */
-  const environment = (variables: NonNullable<Run["variables"]>): NodeJS.ProcessEnv => ({
-    ...Object.fromEntries(DOCKER_VARIABLES.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : []))),
-    ...variables,
-  });
-  const programOf = (rest: readonly string[], env: NodeJS.ProcessEnv) => ({
+  const programOf = (rest: readonly string[], variables: NonNullable<Run["variables"]> = {}) => ({
     command: docker,
     words: argumentsOf(...rest),
     cwd: folder.path,
-    env,
+    env: { ...dockerEnvironment(), ...variables },
     time: context.time,
   });
   /** The end of its output, if that is too long. */
   const run = async (rest: readonly string[], { stage, seconds, variables = {}, secrets = {} }: Run): Promise<string> => {
-    const program = { ...programOf(rest, environment(variables)), signals: [context.closing] };
+    const program = { ...programOf(rest, variables), signals: [context.closing] };
     const { outcome, code, signal, error, output, errors, isCut } = await runProgram({ ...program, withinMs: seconds * 1_000 });
     if (outcome === "stopped") throw new HostClosed();
     // The first line has lost its beginning.
@@ -121,12 +129,8 @@ const createComposeProcess = (docker: string, context: AppContext, folder: AppFo
   const logs = async (count: number): Promise<readonly string[]> => {
     if (!hasFile() || count < 1) return [];
     const mask = masking(Object.values(await secretsOfCurrent()));
-    const out = await run(["logs", "--no-color", "--timestamps", "--tail", String(count)], { stage: "running", seconds: GRACE_SECONDS });
-    return out
-      .split("\n")
-      .filter((line) => line !== "")
-      .map(mask)
-      .slice(-count);
+    const out = await run([...LOGS, "--tail", String(count)], { stage: "running", seconds: GRACE_SECONDS });
+    return appLines(out).map(mask).slice(-count);
   };
   const up = async (app: DesiredApp, written: ComposeProject, secrets: Secrets): Promise<void> => {
     const { startSeconds } = app.spec.health;
@@ -148,6 +152,7 @@ const createComposeProcess = (docker: string, context: AppContext, folder: AppFo
   return {
     isAlive: async () => {
       const all = await containers();
+      if (all.length > 0) figures.refresh(context.closing);
       return all.length > 0 && all.every(({ State }) => State === "running" || State === "restarting");
     },
     prepare: async (app, ownPorts) => {
@@ -161,6 +166,7 @@ const createComposeProcess = (docker: string, context: AppContext, folder: AppFo
     // `up --wait` has waited for what the file calls healthy.
     untilHealthy: async () => undefined,
     stop: async (app) => {
+      figures.forget(project);
       const seconds = app?.spec.stopSeconds ?? 10;
       if (hasFile()) await run(["down", "--remove-orphans", "--timeout", String(seconds)], { stage: "stopping", seconds: seconds + GRACE_SECONDS });
     },
@@ -172,18 +178,26 @@ const createComposeProcess = (docker: string, context: AppContext, folder: AppFo
     // A failure is worth reporting without them.
     lastLines: () => logs(REPORT_LINES).catch(() => []),
     tail: logs,
-    follow: async function* (signal) {
+    follow: async function* (signal, isOver) {
       const secrets = Object.values(await secretsOfCurrent());
-      const program = programOf(["logs", "--no-color", "--timestamps", "--tail", "0", "--follow"], environment({}));
-      yield* followProgram({ ...program, secrets, signals: [signal, context.closing] });
+      const mask = masking(secrets);
+      const signals = [signal, context.closing];
+      const open = (since: string | null) => {
+        const from = since === null ? ["--tail", "0"] : ["--since", since];
+        return followProgram({ ...programOf([...LOGS, ...from, "--follow"]), secrets, signals });
+      };
+      // A terminal code within a secret hides it from the first mask.
+      for await (const line of followContainers({ open, time: context.time, signal: AbortSignal.any(signals), isOver })) yield mask(line);
     },
-    figures: () => ({ cpuPercent: null, memoryBytes: null }),
+    figures: () => figures.of(project),
   };
 };
 
-export const createComposeHost = ({ docker = "docker", supervision, ...options }: ComposeHostOptions): Host =>
-  openProcessHost({
+export const createComposeHost = ({ docker: program = "docker", supervision, ...options }: ComposeHostOptions): Host => {
+  const figures = createEngineFigures({ docker: program, time: options.time, environment: dockerEnvironment });
+  return openProcessHost({
     ...options,
     supervision: { lookMs: LOOK_MS, ...supervision },
-    createProcess: (context, folder) => createComposeProcess(docker, context, folder),
+    createProcess: (context, folder) => createComposeProcess({ program, figures }, context, folder),
   });
+};

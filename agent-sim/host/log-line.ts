@@ -4,9 +4,6 @@ import { CUT_MARK, type LogLine, MAX_LINE_BYTES } from "../../protocol/index.ts"
 const TIME = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z`;
 /** Standard error has a tab after the time. */
 const OWN = new RegExp(`^(${TIME})([ \\t])(.*)$`, "s");
-/** Of `docker compose logs`: the container, then the time. */
-const COMPOSE = new RegExp(`^(\\S+) +\\| (${TIME}) (.*)$`, "s");
-
 const short = (text: string): string =>
   Buffer.byteLength(text) <= MAX_LINE_BYTES ? text : `${Buffer.from(text).toString("utf8", 0, MAX_LINE_BYTES)}${CUT_MARK}`;
 
@@ -18,6 +15,5 @@ const momentOf = (time: string | undefined, nowMs: number): string => {
 export const toLogLine = (line: string, nowMs: number): LogLine => {
   const own = OWN.exec(line);
   if (own !== null) return { at: momentOf(own[1], nowMs), stream: own[2] === "\t" ? "stderr" : "stdout", text: short(own[3] ?? "") };
-  const [, container, time, text] = COMPOSE.exec(line) ?? [];
-  return { at: momentOf(time, nowMs), stream: "stdout", text: short(container === undefined ? line : `${container} | ${text}`) };
+  return { at: momentOf(undefined, nowMs), stream: "stdout", text: short(line) };
 };

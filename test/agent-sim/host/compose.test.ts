@@ -32,6 +32,7 @@ const given = process.argv.slice(2);
 const verb = given[given.indexOf("--project-directory") + 2];
 const variables = given[given.indexOf("--env-file") + 1];
 const text = (path) => fs.existsSync(path) ? fs.readFileSync(path, "utf8") : null;
+if (given[0] === "stats") { process.stdout.write(text(calls + ".stats") ?? ""); process.exit(0); }
 fs.appendFileSync(calls, JSON.stringify({ arguments: given, environment: process.env, variables: text(variables) }) + "\\n");
 if (verb === "up") {
   if (/bad/.test(text(given[given.indexOf("--file") + 1]))) { process.stderr.write("container web exited (1) with the secret " + process.env.SECRET + "\\n"); process.exit(1); }
@@ -41,7 +42,7 @@ if (verb === "pull" && process.env.FULL) { process.stderr.write("write /x: no sp
 if (verb === "config") process.stdout.write(text(resolved) ?? '{"services":{"web":{"image":"nginx:1.29","restart":"unless-stopped"}}}');
 if (verb === "down") fs.rmSync(state, { force: true });
 if (verb === "ps" && text(state)) process.stdout.write(JSON.stringify({ Name: "web-1", State: "running", Health: "healthy" }) + "\\n");
-if (verb === "logs") process.stdout.write("web-1  | 2026-01-02T00:00:00Z started\\nweb-1  | 2026-01-02T00:00:01Z the secret is ${SECRET}\\n");
+if (verb === "logs") process.stdout.write("\\u001b[2K2026-01-02T00:00:01Z the secret is \\u001b[31m${SECRET.slice(0, 9)}\\u001b[0m${SECRET.slice(9)}\\n2026-01-02T00:00:00Z started\\nweb-1 exited with code 0\\n");
 `;
 
 beforeEach(async () => {
@@ -119,13 +120,15 @@ test("stops a project with its time to end, and removes it with or without its v
   expect(calls().at(-1)?.arguments.slice(-3)).toEqual(["down", "--volumes", "--remove-orphans"]);
   expect(existsSync(at())).toBe(false);
 });
-test("shows the project's log with secrets masked", async () => {
+test("shows the project's log in the order of its times, without terminal codes, with secrets masked", async () => {
   await host.apply(app);
-  expect(await host.tail(app.appId, 2)).toEqual(["web-1  | 2026-01-02T00:00:00Z started", "web-1  | 2026-01-02T00:00:01Z the secret is ***"]);
-  expect(call("logs").arguments.slice(-5)).toEqual(["logs", "--no-color", "--timestamps", "--tail", "2"]);
-  const followed: string[] = [];
-  for await (const line of host.follow(app.appId, new AbortController().signal)) followed.push(line);
-  expect(followed.at(-1)).toContain("***");
+  expect(await host.tail(app.appId, 2)).toEqual(["2026-01-02T00:00:00Z started", "2026-01-02T00:00:01Z the secret is ***"]);
+  expect(call("logs").arguments.slice(-6)).toEqual(["logs", "--no-color", "--no-log-prefix", "--timestamps", "--tail", "2"]);
+  const following = new AbortController();
+  const lines = host.follow(app.appId, following.signal)[Symbol.asyncIterator]();
+  expect(await lines.next()).toEqual({ done: false, value: "2026-01-02T00:00:01Z the secret is ***" });
+  following.abort();
+  expect(await lines.next()).toMatchObject({ done: true });
 });
 test.each(ESCAPES)("refuses a project that asks for $way, before docker sees it", async (wayOut) => {
   const failure = { stage: "refused", reason: COMPOSE_REFUSED, message: expect.stringContaining(`${wayOut.path}: `) };

@@ -159,3 +159,39 @@ test("a stopped app has no container and starts again with its data", async () =
   expect(await host.apply(app)).toMatchObject({ state: "running" });
   expect(await engine.docker("exec", await container(), "cat", "/files/note")).toBe("kept\n");
 });
+test("the log is what the app has said, with its time, and a viewer keeps it over a kill, an update and a restart", async () => {
+  await host.apply(app);
+  const said = (text: string) => expect.stringMatching(new RegExp(`^\\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z ${text}$`));
+  expect(await host.tail(app.appId, 10)).toEqual([expect.stringMatching(/^\S+Z started with it's \$HOME, a\\b # c\\ and \*\*\*$/)]);
+  const watching = new AbortController();
+  const lines: string[] = [];
+  const watched = (async () => {
+    for await (const line of host.follow(app.appId, watching.signal)) lines.push(line);
+  })();
+  const say = async (text: string): Promise<void> => void (await engine.docker("exec", await container(), "sh", "-c", `echo ${text} > /proc/1/fd/1`));
+  await eventually(async () => {
+    await say("listening");
+    expect(lines.length).toBeGreaterThan(0);
+  }, SOON_MS);
+  process.kill(Number(await inspect(".State.Pid")), "SIGKILL");
+  await eventually(() => expect(lines).toContainEqual(expect.stringContaining("started with it's")), SOON_MS);
+  await host.apply(withText(2, "second"));
+  await eventually(() => expect(lines.filter((line) => line.includes("started with second"))).toHaveLength(1), SOON_MS);
+  await host.restart(withText(2, "second"));
+  await eventually(() => expect(lines.filter((line) => line.includes("started with second"))).toHaveLength(2), SOON_MS);
+  for (const line of lines) expect(line).toEqual(said("(listening|started with .* and \\*\\*\\*)"));
+  expect(new Set(lines).size).toBe(lines.length);
+  watching.abort();
+  await watched;
+});
+test("the report has the CPU and the memory of the containers, and none once the app is stopped", async () => {
+  await host.apply(app);
+  await engine.docker("exec", "--detach", await container(), "sh", "-c", "yes > /dev/null");
+  await eventually(() => {
+    const [report] = host.report();
+    expect(report?.cpuPercent).toBeGreaterThan(5);
+    expect(report?.memoryBytes).toBeGreaterThan(100_000);
+  }, SOON_MS);
+  await host.apply(next(1, { state: "stopped" }));
+  expect(host.report()).toMatchObject([{ state: "stopped", cpuPercent: null, memoryBytes: null }]);
+});
