@@ -107,7 +107,7 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
   try {
     return await runAgent(toPairedDevice(identity), {
       identity,
-      host: openDeviceHost({ kind, folder, time, seed: 1 }),
+      host: openDeviceHost({ kind, folder, time, seed: 1, say }),
       updates: versions === null || publicKey === undefined ? null : { versions, publicKey, channel },
       path,
       url,
@@ -173,6 +173,7 @@ const runAgent = async (member: PairedDevice, { identity, path, url: given, host
     ending.abort();
   };
   const updater = updates === null ? null : createUpdater({ ...updates, time, random: Math.random, say, restart });
+  const firstWindowMs = atOnce ? 0 : Math.min(uptime() < MACHINE_STARTS_WITHIN_S ? LONGEST_WAIT_MS : RESTART_WINDOW_MS, connect.coldStartMs ?? 0);
   const agent = createAgent({
     url,
     http,
@@ -188,7 +189,7 @@ const runAgent = async (member: PairedDevice, { identity, path, url: given, host
     heartbeatSec: null,
     mode: "socket",
     signatureVersion,
-    firstWindowMs: atOnce ? 0 : Math.min(uptime() < MACHINE_STARTS_WITHIN_S ? LONGEST_WAIT_MS : RESTART_WINDOW_MS, connect.coldStartMs ?? 0),
+    firstWindowMs,
     journal: openFileJournal(`${path}.journal`, time.wallMs),
     handlers: { ...createHandlers({ apps: createApps({ time, random: Math.random }), time }), ...host.handlers, ...updater?.handlers },
     on: {
@@ -202,7 +203,7 @@ const runAgent = async (member: PairedDevice, { identity, path, url: given, host
     },
   });
   agent.start();
-  host.start(agent);
+  host.start(agent, firstWindowMs);
   updater?.start(agent);
   const cancel = seconds === undefined ? noop : time.after(Number(seconds) * 1_000, () => ending.abort());
   // An agent without its launcher makes way for the next one.

@@ -77,6 +77,7 @@ export interface AgentState {
   offsetMs: number;
   lastStampMs: number;
   corrected: boolean;
+  correctedBefore: boolean;
   attempt: number;
   drainWaitMs: number | null;
   plan: AgentPlan;
@@ -107,13 +108,18 @@ export const stampMs = (options: AgentOptions, state: AgentState): number => {
 };
 export const isOver = ({ phase }: AgentState): boolean => phase === "stopped";
 
-/** Adjusts the offset to the gateway's clock. The machine's clock stays as it is. */
+/**
+ * Adjusts the offset to the gateway's clock, and forgets the previous timestamp if it was later than that: otherwise every later one would be wrong, too,
+ * for as long as the clock was ahead. The machine's clock stays as it is.
+ */
 export const correctClock = ({ time }: AgentOptions, state: AgentState, serverTimeMs: number): void => {
+  if (Number.isNaN(serverTimeMs)) return;
   const offsetMs = serverTimeMs - time.wallMs();
-  if (Number.isNaN(offsetMs) || Math.abs(offsetMs - state.offsetMs) <= CLOCK_TOLERANCE_MS) return;
-  state.offsetMs = offsetMs;
-  state.lastStampMs = 0;
-  state.corrected = true;
+  const isNew = Math.abs(offsetMs - state.offsetMs) > CLOCK_TOLERANCE_MS;
+  const wasAhead = state.lastStampMs > serverTimeMs + CLOCK_TOLERANCE_MS;
+  if (isNew) state.offsetMs = offsetMs;
+  if (isNew || wasAhead) state.lastStampMs = 0;
+  state.corrected ||= isNew || wasAhead;
 };
 
 export const deliver = (

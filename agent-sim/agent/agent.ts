@@ -14,24 +14,27 @@ import {
   serverNowMs,
   stampMs,
 } from "./agent-context.ts";
+import type { HttpAnswer } from "./answers.ts";
 import { reached, scheduleReconnect } from "./connection.ts";
 import { createExecutor } from "./executor.ts";
 import type { AckAnswer } from "./frames.ts";
-import type { HttpAnswer, HttpCall } from "./http.ts";
+import type { HttpCall } from "./http.ts";
 import { createMemoryKeys, type Keys } from "./keys.ts";
 import { DEFAULT_AGENT_PLAN } from "./plan.ts";
 import { createPolling } from "./polling.ts";
+import { jittered } from "./random.ts";
 import { createRotation } from "./rotation.ts";
 import { signer } from "./signing.ts";
 import { noop, until } from "./time.ts";
 
 const POLLING_HEARTBEAT_SEC = 30;
+const HEARTBEAT_JITTER_PCT = 10;
 const STOP_MS = 2_000;
 
 export interface Agent {
   start(): void;
-  /** A call that is signed as the agent, for its own device. A text is sent unchanged, as NDJSON. Rejects with NoAnswer if the network or the gateway fails. */
-  call(method: HttpCall["method"], path: string, body?: unknown): Promise<HttpAnswer>;
+  /** A call that is signed as the agent, for its own device. A text is sent unchanged, as NDJSON. Rejects with NoAnswer unless the gateway itself answers. */
+  call(method: HttpCall["method"], path: string, body?: unknown, more?: Pick<HttpCall, "headers" | "expects" | "withinMs">): Promise<HttpAnswer>;
   /** Gives running commands two seconds to end, says goodbye and closes. */
   stop(goodbye?: z.input<typeof Goodbye>): Promise<void>;
   readonly state: AgentPhase;
@@ -45,7 +48,8 @@ const startPollOnly = ({ options, state, polling }: AgentContext): void => {
   state.phase = "polling";
   const sendHeartbeat = (): void => {
     polling.heartbeat();
-    state.cancelHeartbeat = options.time.after((options.heartbeatSec ?? POLLING_HEARTBEAT_SEC) * 1_000, sendHeartbeat);
+    const { heartbeatSec, random, time } = options;
+    state.cancelHeartbeat = time.after(jittered(random, (heartbeatSec ?? POLLING_HEARTBEAT_SEC) * 1_000, HEARTBEAT_JITTER_PCT), sendHeartbeat);
   };
   state.cancelReconnect = options.time.after(options.random() * (options.firstWindowMs ?? state.plan.reconnect.firstWindowMs), () => {
     polling.now();
@@ -96,6 +100,7 @@ export const createAgent = (given: AgentOptions): Agent => {
     offsetMs: 0,
     lastStampMs: 0,
     corrected: false,
+    correctedBefore: false,
     attempt: 0,
     drainWaitMs: null,
     plan: DEFAULT_AGENT_PLAN,
@@ -145,17 +150,18 @@ export const createAgent = (given: AgentOptions): Agent => {
   });
   const context: AgentContext = { options, state, keys, sign, acks, executor, polling, instanceId };
   return {
-    call: (method, path, given) => {
+    call: (method, path, given, more = {}) => {
       const isText = typeof given === "string";
       const body = given === undefined || isText ? given : JSON.stringify(given);
-      const headers = sign(identity, { method, target: path, body: body ?? "" }, new Date(stampMs(options, state)));
-      return http.call({ method, path, headers, ...(body === undefined ? {} : { body }), ...(isText ? { type: "application/x-ndjson" } : {}) });
+      const signed = sign(identity, { method, target: path, body: body ?? "" }, new Date(stampMs(options, state)));
+      const headers = { ...more.headers, ...signed };
+      return http.call({ ...more, method, path, headers, ...(body === undefined ? {} : { body }), ...(isText ? { type: "application/x-ndjson" } : {}) });
     },
     start: () => {
       executor.resume();
       state.cancelRotation = rotation.resume();
       if (options.mode === "poll") return startPollOnly(context);
-      scheduleReconnect(context, random() * (options.firstWindowMs ?? state.plan.reconnect.firstWindowMs));
+      scheduleReconnect(context, { reconnectInMs: random() * (options.firstWindowMs ?? state.plan.reconnect.firstWindowMs) });
     },
     stop: (goodbye = { reason: "shutdown" }) => stop(context, goodbye),
     get state() {

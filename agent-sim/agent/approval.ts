@@ -1,8 +1,9 @@
 // Pairs one device with a person's approval: requests a code, shows it, and polls until the person has decided.
 import { z } from "zod";
-import { callWithRetry, createHttp, type HttpAnswer, refusal } from "./http.ts";
+import { givenWaitMs, type HttpAnswer, refusal, succeeded } from "./answers.ts";
+import { callWithRetry, createHttp } from "./http.ts";
 import { IssuedIdentity } from "./identity.ts";
-import { createRandom } from "./random.ts";
+import { between, createRandom } from "./random.ts";
 import { pause, systemTime } from "./time.ts";
 
 export interface ApprovalOptions {
@@ -16,9 +17,11 @@ export interface ApprovalOptions {
 }
 
 const WITHIN_MS = 900_000;
+const POLL_MS = 6_000;
+const LEAST_POLL_MS = 1_000;
 const Initiated = z.object({ data: z.object({ pairing_code: z.string(), portal_url: z.string(), pollToken: z.string(), comparison: z.string().catch("") }) });
 const Polled = z.object({
-  data: z.object({ status: z.string(), pollAfterSeconds: z.number().min(0).max(3_600).catch(6), identity: IssuedIdentity.optional() }),
+  data: z.object({ status: z.string(), pollAfterSeconds: z.unknown(), identity: IssuedIdentity.optional() }),
 });
 
 /** Resolves to the identity; rejects when the person rejects the device or the code expires. */
@@ -40,15 +43,16 @@ export const pairByApproval = async ({
       platform,
       ...(name === undefined ? {} : { device_name: name }),
     });
-    if (initiated.status !== 201) throw refusal("the gateway refused a pairing code", initiated);
+    if (!succeeded(initiated)) throw refusal("the gateway refused a pairing code", initiated);
     const { pairing_code, portal_url, pollToken, comparison } = Initiated.parse(initiated.body).data;
     onCode({ code: pairing_code, comparison, portalUrl: portal_url });
     for (;;) {
       const answer = await post("/v1/pairing/collect", { pairing_code, device_fingerprint: fingerprint, pollToken });
-      const polled = answer.status === 200 ? Polled.parse(answer.body).data : null;
+      const polled = succeeded(answer) ? Polled.parse(answer.body).data : null;
       if (polled?.identity !== undefined) return polled.identity;
       if (polled?.status !== "pending" || signal?.aborted) throw refusal(`the pairing ended as ${polled?.status ?? "unknown"}`, answer);
-      await pause(systemTime, polled.pollAfterSeconds * 1_000, signal);
+      const waitMs = Math.max(LEAST_POLL_MS, givenWaitMs(polled.pollAfterSeconds) ?? POLL_MS);
+      await pause(systemTime, waitMs * between(retry.random, 1, 1.1), signal);
     }
   } finally {
     http.close();

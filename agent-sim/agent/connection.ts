@@ -3,9 +3,11 @@ import { CLOSE } from "../../protocol/index.ts";
 import { type AgentContext, correctClock, deliver, isOver, serverNowMs, stampMs } from "./agent-context.ts";
 import { helloOf, inFlightOf } from "./hello.ts";
 import { adjustPlan } from "./plan.ts";
-import { afterEnd, backoffMs, isRefusedSecret, type ReconnectDecision, type SessionEnd } from "./reconnect.ts";
+import { afterEnd, backoffMs, isCorrection, isRefusedSecret, type ReconnectDecision, type SessionEnd } from "./reconnect.ts";
 import { openSession, type ReadyData, type Session, type WelcomeData } from "./session.ts";
 import { socketUrl } from "./socket.ts";
+
+type ReconnectTime = Pick<ReconnectDecision, "reconnectInMs"> & Partial<Pick<ReconnectDecision, "askInMs">>;
 
 const becomeReady = (context: AgentContext, session: Session, { reconcile }: ReadyData): void => {
   const { state, acks, executor, polling, options } = context;
@@ -53,6 +55,7 @@ const decide = ({ options, state, keys }: AgentContext, end: SessionEnd): Reconn
     pollMs: state.plan.poll.intervalSec * 1_000,
     drainWaitMs: state.drainWaitMs,
     corrected: state.corrected,
+    correctedBefore: state.correctedBefore,
     random: options.random,
   });
 };
@@ -97,21 +100,20 @@ const disconnected = (context: AgentContext, end: SessionEnd): void => {
   const { state, polling, options } = context;
   const decision = decide(context, end);
   state.attempt += 1;
+  state.correctedBefore = isCorrection(end, state);
   state.drainWaitMs = null;
   polling.every(decision.pollEveryMs);
   if (decision.alarm !== null) options.on?.alarm?.(decision.alarm);
   options.on?.away?.(end, decision.reconnectInMs);
-  scheduleReconnect(context, decision.reconnectInMs);
+  scheduleReconnect(context, decision);
 };
 
-/** null: poll REST first; `reached` schedules the reconnect once a poll succeeds. */
-export const scheduleReconnect = (context: AgentContext, inMs: number | null): void => {
+/** An agent that does not reconnect by itself asks REST; `reached` schedules the reconnect once a poll succeeds. */
+export const scheduleReconnect = (context: AgentContext, { reconnectInMs, askInMs = 0 }: ReconnectTime): void => {
   const { state, polling, options } = context;
-  state.phase = inMs === null ? "halted" : "waiting";
+  state.phase = reconnectInMs === null ? "halted" : "waiting";
   state.cancelReconnect =
-    inMs === null
-      ? options.time.after(backoffMs(state.attempt, state.plan.reconnect, options.random), () => polling.now())
-      : options.time.after(inMs, () => connect(context));
+    reconnectInMs === null ? options.time.after(askInMs ?? 0, () => polling.now()) : options.time.after(reconnectInMs, () => connect(context));
 };
 
 const connect = (context: AgentContext): void => {
@@ -175,5 +177,5 @@ export const reached = (context: AgentContext): void => {
     acks.use(polling.ack);
   }
   options.on?.polled?.();
-  if (state.phase === "halted") scheduleReconnect(context, backoffMs(state.attempt, state.plan.reconnect, options.random));
+  if (state.phase === "halted") scheduleReconnect(context, { reconnectInMs: backoffMs(state.attempt, state.plan.reconnect, options.random) });
 };

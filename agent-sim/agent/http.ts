@@ -1,12 +1,14 @@
-// HTTP calls with keep-alive, a timeout, and retries that follow the gateway's Retry-After.
+// HTTP calls with keep-alive, a time limit, and retries that follow the gateway's Retry-After. Every answer is the gateway's own; see answers.ts.
 import http from "node:http";
 import https from "node:https";
-import { z } from "zod";
-import { LONGEST_WAIT_MS } from "./plan.ts";
+import { type Expected, errorOf, type HttpAnswer, isWorthRetry, NoAnswer, ownAnswer, retryAfterMs } from "./answers.ts";
 import { between, type Random } from "./random.ts";
-import { pause, type Time } from "./time.ts";
+import { pause, systemTime, type Time } from "./time.ts";
 
-const TIMEOUT_MS = 20_000;
+/** Without a byte. */
+const IDLE_MS = 20_000;
+/** From the request to the last byte of its answer. */
+const WITHIN_MS = 60_000;
 const MAX_ANSWER_BYTES = 16_777_216;
 
 export interface HttpCall {
@@ -18,25 +20,15 @@ export interface HttpCall {
   readonly body?: string;
   /** Of the body; default: JSON. */
   readonly type?: string;
-}
-
-export interface HttpAnswer {
-  readonly status: number;
-  readonly headers: http.IncomingHttpHeaders;
-  readonly body: unknown;
-  /** The body as it came. */
-  readonly text?: string;
+  /** What the answer is; default: an envelope. */
+  readonly expects?: Expected;
+  readonly withinMs?: number;
 }
 
 export interface Http {
-  /** Rejects with NoAnswer if the network or the peer fails. */
+  /** Rejects with NoAnswer if the network fails, or if something else than the gateway answers. Follows no redirect. */
   call(request: HttpCall): Promise<HttpAnswer>;
   close(): void;
-}
-
-/** The request got no answer, so it may or may not have taken effect. */
-export class NoAnswer extends Error {
-  override readonly name = "NoAnswer";
 }
 
 const read = (response: http.IncomingMessage, done: (text: string | null) => void): void => {
@@ -50,14 +42,6 @@ const read = (response: http.IncomingMessage, done: (text: string | null) => voi
   response.on("end", () => done(Buffer.concat(chunks).toString("utf8")));
   response.on("error", () => done(null));
 };
-const parse = (text: string): unknown => {
-  try {
-    return text === "" ? null : JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) return null;
-    throw error;
-  }
-};
 
 export const createHttp = (url: string, maxSockets = 64): Http => {
   const base = new URL(url);
@@ -67,49 +51,34 @@ export const createHttp = (url: string, maxSockets = 64): Http => {
 
   return {
     close: () => pool.destroy(),
-    call: ({ method, path, headers = {}, body, type = "application/json" }) =>
+    call: ({ method, path, headers = {}, body, type = "application/json", expects, withinMs = WITHIN_MS }) =>
       new Promise((resolve, reject) => {
-        const fail = (error: Error): void => reject(new NoAnswer(error.message, { cause: error }));
         const all = { ...headers, ...(body === undefined ? {} : { "content-type": type, "content-length": String(Buffer.byteLength(body)) }) };
-        const request = (secure ? https : http).request(
-          { agent: pool, protocol: base.protocol, hostname: base.hostname.replace(/^\[|\]$/g, ""), port: base.port, method, path: prefix + path, headers: all },
-          (response) =>
-            read(response, (text) =>
-              text === null
-                ? fail(new Error("the response was cut off"))
-                : resolve({ status: response.statusCode ?? 0, headers: response.headers, body: parse(text), text }),
-            ),
-        );
-        request.setTimeout(TIMEOUT_MS, () => request.destroy(new Error("the request timed out")));
+        const request = (secure ? https : http).request({
+          ...{ agent: pool, protocol: base.protocol, hostname: base.hostname.replace(/^\[|\]$/g, ""), port: base.port },
+          ...{ method, path: prefix + path, headers: all },
+        });
+        const cancel = systemTime.after(withinMs, () => request.destroy(new Error("the answer took too long")));
+        const fail = (error: Error): void => {
+          cancel();
+          reject(error instanceof NoAnswer ? error : new NoAnswer(error.message, { cause: error }));
+        };
+        const take = (response: http.IncomingMessage, text: string | null): void => {
+          cancel();
+          try {
+            if (text === null) throw new NoAnswer("the response was cut off");
+            resolve(ownAnswer({ status: response.statusCode ?? 0, headers: response.headers, text }, expects));
+          } catch (error) {
+            reject(error);
+          }
+        };
+        request.on("response", (response) => read(response, (text) => take(response, text)));
+        request.setTimeout(IDLE_MS, () => request.destroy(new Error("the request timed out")));
         request.on("error", fail);
         request.end(body);
       }),
   };
 };
-
-const Facts = z.object({ code: z.string().optional(), error: z.unknown().optional(), details: z.record(z.string(), z.unknown()).optional() });
-/** Code and details of an error response, in either of its two shapes. */
-export const errorOf = ({ body }: HttpAnswer): { readonly code: string; readonly details: Readonly<Record<string, unknown>> } => {
-  const outer = Facts.safeParse(body).data;
-  const inner = Facts.safeParse(outer?.error).data;
-  return { code: outer?.code ?? inner?.code ?? "", details: { ...inner?.details, ...outer?.details } };
-};
-
-/** The gateway refused the request; a retry would not help. */
-export class CallRefused extends Error {
-  override readonly name = "CallRefused";
-}
-
-export const refusal = (what: string, answer: HttpAnswer): CallRefused =>
-  new CallRefused(`${what}: ${answer.status} ${errorOf(answer).code} ${JSON.stringify(errorOf(answer).details)}`);
-
-/** Retry-After in milliseconds, at most an hour; null without the header. */
-export const retryAfterMs = ({ headers }: HttpAnswer): number | null => {
-  const seconds = Number(headers["retry-after"] ?? Number.NaN);
-  return Number.isFinite(seconds) && seconds >= 0 ? Math.min(LONGEST_WAIT_MS, seconds * 1_000) : null;
-};
-export const isWorthRetry = (answer: HttpAnswer): boolean =>
-  answer.status >= 500 || answer.status === 429 || errorOf(answer).code === "IDEMPOTENCY_IN_PROGRESS";
 
 export interface RetryOptions {
   readonly time: Time;

@@ -2,32 +2,23 @@
 
 export { type Agent, createAgent } from "./agent.ts";
 export type { AgentEvents, AgentOptions } from "./agent-context.ts";
+export { errorOf, type HttpAnswer, isUnchanged, NoAnswer, refusal, retryAfterMs, succeeded } from "./answers.ts";
 export { pairByApproval } from "./approval.ts";
 export { createApps } from "./apps.ts";
 export { readBootId } from "./boot-id.ts";
+export { createDueTimer } from "./due-timer.ts";
 export { openFileJournal } from "./file-journal.ts";
 export type { Delivered } from "./frames.ts";
 export { type CommandHandler, type CommandHandlers, createHandlers, HandlerFailure, InvalidPayload } from "./handlers.ts";
 export { AGENT_VERSION } from "./hello.ts";
-export {
-  callWithRetry,
-  createHttp,
-  errorOf,
-  type Http,
-  type HttpAnswer,
-  type HttpCall,
-  NoAnswer,
-  type RetryOptions,
-  refusal,
-  retryAfterMs,
-} from "./http.ts";
+export { callWithRetry, createHttp, type Http, type HttpCall, type RetryOptions } from "./http.ts";
 export { IssuedIdentity, type PairedDevice, toPairedDevice } from "./identity.ts";
 export { createJournal, createMemoryJournal, type Journal } from "./journal.ts";
 export { createMemoryKeys, type Keys, openFileKeys } from "./keys.ts";
 export { packageRoot } from "./package-root.ts";
 export { enrollDevice, pairDevice } from "./pairing.ts";
 export { LONGEST_WAIT_MS } from "./plan.ts";
-export { between, createRandom, type Random } from "./random.ts";
+export { between, createRandom, jittered, type Random } from "./random.ts";
 export { createRotation } from "./rotation.ts";
 export { signer } from "./signing.ts";
 export { lockState, StateInUse } from "./state-lock.ts";

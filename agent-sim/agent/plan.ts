@@ -3,6 +3,8 @@ import { z } from "zod";
 
 /** The longest wait that a gateway can impose. */
 export const LONGEST_WAIT_MS = 3_600_000;
+/** The shortest interval: a fraction of a millisecond would keep the agent busy with nothing else. */
+export const SHORTEST_INTERVAL_MS = 100;
 
 export const DEFAULT_AGENT_PLAN = {
   heartbeat: { intervalSec: 30, jitterPct: 10, graceMs: 10_000 },
@@ -18,16 +20,18 @@ const Figures = z.record(z.string(), z.unknown()).catch({});
 export const GivenPlan = z.object({ heartbeat: Figures, limits: Figures, reconnect: Figures, poll: Figures, ack: Figures });
 type GivenPlan = z.infer<typeof GivenPlan>;
 
-const longest = (name: string): number => {
-  if (name.endsWith("Ms")) return LONGEST_WAIT_MS;
-  return name.endsWith("Sec") && name !== "inboundPerSec" ? LONGEST_WAIT_MS / 1_000 : Number.POSITIVE_INFINITY;
+const boundsOf = (name: string): readonly [least: number, most: number] => {
+  if (name.endsWith("Pct")) return [0, 100];
+  if (name.endsWith("Ms")) return [SHORTEST_INTERVAL_MS, LONGEST_WAIT_MS];
+  return name.endsWith("Sec") && name !== "inboundPerSec" ? [SHORTEST_INTERVAL_MS / 1_000, LONGEST_WAIT_MS / 1_000] : [0, Number.MAX_SAFE_INTEGER];
 };
 
 const adjusted = <G extends Record<string, number>>(before: G, given: Readonly<Record<string, unknown>>): G => {
   const after: Record<string, number> = { ...before };
   for (const name of Object.keys(before)) {
     const value = given[name];
-    if (typeof value === "number" && Number.isFinite(value) && value > 0) after[name] = Math.min(value, longest(name));
+    const [least, most] = boundsOf(name);
+    if (typeof value === "number" && Number.isFinite(value) && value > 0) after[name] = Math.min(most, Math.max(least, value));
   }
   return after as G;
 };

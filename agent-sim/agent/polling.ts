@@ -2,18 +2,18 @@
 import { z } from "zod";
 import type { AgentIdentity } from "../../protocol/index.ts";
 import type { AgentAck } from "./ack-sender.ts";
+import { ackRefusal, errorOf, givenWaitMs, type HttpAnswer, NoAnswer, refusesSecret, retryAfterMs, succeeded, timeIfSkewed } from "./answers.ts";
+import { createDueTimer } from "./due-timer.ts";
 import { AckAnswer, type Delivered, Polled } from "./frames.ts";
 import { hostMetrics } from "./handlers.ts";
-import { errorOf, type Http, type HttpAnswer, NoAnswer, retryAfterMs } from "./http.ts";
-import { LONGEST_WAIT_MS } from "./plan.ts";
+import type { Http } from "./http.ts";
+import { SHORTEST_INTERVAL_MS } from "./plan.ts";
 import { jittered, type Random } from "./random.ts";
 import type { Sign } from "./signing.ts";
 import { noop, type Time } from "./time.ts";
 
 const POLL_LIMIT = 10;
 const JITTER_PCT = 10;
-/** Statuses that settle a call; a retry would not change them. */
-const SETTLES: ReadonlySet<number> = new Set([200, 400, 404, 413, 422]);
 
 export interface PollingDeps {
   readonly http: Http;
@@ -43,7 +43,7 @@ export interface PollingEvents {
 }
 
 export interface Polling {
-  /** Polls at this interval from now on; null: never. The first poll comes after one interval. */
+  /** Polls at this interval from now on; null: never. The first poll comes after one interval. However often this is called, polls go on. */
   every(intervalMs: number | null): void;
   /** Polls once, immediately. */
   now(): void;
@@ -64,7 +64,6 @@ export const createPolling = ({ http, deviceId, identity, instanceId, sign, time
   let pollNotBeforeMs = 0;
   let polling = false;
   let sequence = 0;
-  let cancel = noop;
   let cancelResume = noop;
   const path = `/v1/devices/${encodeURIComponent(deviceId)}`;
 
@@ -80,15 +79,15 @@ export const createPolling = ({ http, deviceId, identity, instanceId, sign, time
   };
   const learn = (answer: HttpAnswer, secret: string): void => {
     const wait = retryAfterMs(answer);
-    const { code, details } = errorOf(answer);
+    const { code } = errorOf(answer);
     if (wait !== null && code === "DUPLICATE_IDENTITY") pausePolling(wait);
     else if (wait !== null) notBeforeMs = time.elapsedMs() + wait;
-    if (answer.status === 200) on.secretAccepted(secret);
-    if (answer.status === 401 && details["reason"] === "bad_signature") on.secretRefused(secret);
-    if (answer.status === 401 && details["reason"] === "timestamp_skew" && typeof details["serverTime"] === "string")
-      on.clockSkewed(Date.parse(details["serverTime"]));
+    if (succeeded(answer)) on.secretAccepted(secret);
+    if (refusesSecret(answer)) on.secretRefused(secret);
+    const serverTimeMs = timeIfSkewed(answer);
+    if (serverTimeMs !== null) on.clockSkewed(serverTimeMs);
   };
-  /** Resolves to null if the call settled nothing; the next poll or resend tries again. */
+  /** Resolves to null without an answer of the gateway; the next poll or resend tries again. */
   const call = async (method: "GET" | "POST", suffix: string, body = ""): Promise<HttpAnswer | null> => {
     if (time.elapsedMs() < notBeforeMs) return null;
     const { secret } = identity;
@@ -99,18 +98,15 @@ export const createPolling = ({ http, deviceId, identity, instanceId, sign, time
       throw error;
     });
     if (answer) learn(answer, secret);
-    return answer && SETTLES.has(answer.status) ? answer : null;
+    return answer;
   };
   const fetchDue = async (): Promise<void> => {
     if (time.elapsedMs() < pollNotBeforeMs) return;
     const answer = await call("GET", `/commands?limit=${POLL_LIMIT}`);
-    const found = answer && Items.safeParse(answer.body).data;
+    const found = answer && succeeded(answer) ? Items.safeParse(answer.body).data : null;
     if (!answer || !found) return;
-    const requested = Number(answer.headers["x-svc-poll-interval"] ?? Number.NaN);
-    if (everyMs !== null && requested > 0 && requested * 1_000 !== everyMs) {
-      everyMs = Math.min(LONGEST_WAIT_MS, requested * 1_000);
-      plan();
-    }
+    const requestedMs = givenWaitMs(answer.headers["x-svc-poll-interval"]);
+    if (everyMs !== null && requestedMs !== null && requestedMs > 0) pollEvery(Math.max(SHORTEST_INTERVAL_MS, requestedMs));
     on.reached();
     for (const item of found.data) on.command(item);
     found.cancel.forEach(on.cancel);
@@ -122,19 +118,28 @@ export const createPolling = ({ http, deviceId, identity, instanceId, sign, time
       polling = false;
     });
   };
-  const plan = (): void => {
-    cancel();
-    if (everyMs === null) return;
-    cancel = time.after(jittered(random, everyMs, JITTER_PCT), () => {
-      poll();
-      plan();
-    });
+  const timer = createDueTimer(time, () => {
+    poll();
+    if (everyMs !== null) timer.within(jittered(random, everyMs, JITTER_PCT));
+  });
+  const pollEvery = (intervalMs: number): void => {
+    const beforeMs = everyMs;
+    everyMs = intervalMs;
+    if (beforeMs === null || intervalMs < beforeMs) timer.within(jittered(random, intervalMs, JITTER_PCT));
+    else if (intervalMs > beforeMs) timer.stretch(jittered(random, intervalMs, JITTER_PCT));
   };
   const sendAck = async (commandId: string, ack: AgentAck, id: string): Promise<void> => {
     const answer = await call("POST", `/commands/${encodeURIComponent(commandId)}/ack`, JSON.stringify(ack));
-    if (answer && answer.status !== 200) return on.acked({ commandId, status: null, result: answer.status === 404 ? "unknown" : "refused" }, id);
-    const result = answer && Result.safeParse(answer.body).data?.data;
-    if (result) on.acked(result, id);
+    if (answer === null) return;
+    if (succeeded(answer)) {
+      const result = Result.safeParse(answer.body).data?.data;
+      return result && on.acked(result, id);
+    }
+    const refused = ackRefusal(answer);
+    if (refused !== "too large") return refused === null ? undefined : on.acked({ commandId, status: null, result: refused }, id);
+    // Its status counts more than its output.
+    const { output, ...rest } = ack;
+    return output === undefined ? on.acked({ commandId, status: null, result: "refused" }, id) : sendAck(commandId, { ...rest, outputTruncated: true }, id);
   };
 
   const sendHeartbeat = async (): Promise<void> => {
@@ -144,9 +149,10 @@ export const createPolling = ({ http, deviceId, identity, instanceId, sign, time
 
   return {
     every: (intervalMs) => {
-      everyMs = intervalMs;
+      if (intervalMs !== null) return pollEvery(intervalMs);
+      everyMs = null;
       cancelResume();
-      plan();
+      timer.cancel();
     },
     now: poll,
     ack: (commandId, ack) => {

@@ -1,16 +1,17 @@
 // Decides when an agent reconnects after its socket ended or was refused, by the three rules of protocol/README.md. No IO.
 import { CLOSE, isTerminalClose } from "../../protocol/index.ts";
+import { givenWaitMs, saysStop as refusesForGood } from "./answers.ts";
 import { type AgentPlan, LONGEST_WAIT_MS } from "./plan.ts";
 import { between, type Random } from "./random.ts";
 
 export type ReconnectTimes = AgentPlan["reconnect"];
 
-const SECOND = 1_000;
-/** How often an agent that must stop asks REST whether it still must. */
-const ASK_MS = 300 * SECOND;
+/** How often an agent that must stop asks REST whether it still must. A whole tenant may have to stop at one moment, so the interval is a random one. */
+const ASK_MS = { least: 240_000, most: 360_000 };
 /** A wait this long is reported to the machine's operator. */
-const LONG_WAIT_SEC = 300;
+const LONG_WAIT_MS = 300_000;
 
+/** `refused`: by the gateway. What a proxy answers to an upgrade is a connection that was `closed`. */
 export type SessionEnd =
   | { readonly kind: "closed"; readonly code: number; readonly reason: string; readonly wasReady: boolean }
   | {
@@ -18,7 +19,7 @@ export type SessionEnd =
       readonly status: number;
       readonly code: string;
       readonly reason: string;
-      readonly retryAfterSec: number | null;
+      readonly retryAfterMs: number | null;
       readonly serverTimeMs: number | null;
     };
 
@@ -31,6 +32,8 @@ export interface ReconnectContext {
   readonly drainWaitMs: number | null;
   /** The last refusal corrected the clock. */
   readonly corrected: boolean;
+  /** The one before did so, too. */
+  readonly correctedBefore: boolean;
   /** The gateway refused the secret, and a rotation left another one to try. */
   readonly hasAnother: boolean;
   readonly random: Random;
@@ -39,6 +42,8 @@ export interface ReconnectContext {
 export interface ReconnectDecision {
   /** null: only after REST has accepted the agent. */
   readonly reconnectInMs: number | null;
+  /** Delay before it asks REST for the first time; null if it reconnects by itself. */
+  readonly askInMs: number | null;
   /** Interval of polls meanwhile; null: none. */
   readonly pollEveryMs: number | null;
   readonly alarm: string | null;
@@ -48,16 +53,11 @@ export interface ReconnectDecision {
 export const backoffMs = (attempt: number, { baseMs, capMs }: ReconnectTimes, random: Random): number =>
   random() * Math.min(capMs, baseMs * 2 ** Math.min(attempt, 30));
 
-/** `token;ra=5` → 5. */
-export const retryAfterOf = (reason: string): number | null => {
-  const match = /;ra=(\d{1,6})(?:$|;)/.exec(reason);
-  return match?.[1] === undefined ? null : Number(match[1]);
-};
+/** `token;ra=2.5` → 2500, at most an hour. */
+export const waitInReason = (reason: string): number | null => givenWaitMs(/;ra=([^;]*)/.exec(reason)?.[1]);
 
-const requestedSec = (end: SessionEnd): number | null => (end.kind === "closed" ? retryAfterOf(end.reason) : end.retryAfterSec);
-/** A status that a retry would not change. */
-const isFinal = (status: number): boolean => status >= 400 && status < 500;
-const saysStop = (end: SessionEnd): boolean => (end.kind === "closed" ? isTerminalClose(end.code) : isFinal(end.status));
+const requestedMs = (end: SessionEnd): number | null => (end.kind === "closed" ? waitInReason(end.reason) : end.retryAfterMs);
+const saysStop = (end: SessionEnd): boolean => (end.kind === "closed" ? isTerminalClose(end.code) : refusesForGood(end));
 const nameOf = (end: SessionEnd): string =>
   end.kind === "closed" ? `closed with ${end.code} ${end.reason}` : `refused with ${end.status} ${end.reason || end.code}`;
 
@@ -71,26 +71,36 @@ const defaultWaitMs = (end: SessionEnd, { attempt, times, random }: ReconnectCon
 
 const reconnect = (reconnectInMs: number, pollEveryMs: number | null, alarm: string | null = null): ReconnectDecision => ({
   reconnectInMs,
+  askInMs: null,
   pollEveryMs,
   alarm,
 });
 
+/** The gateway refused the timestamp and told the time. Once; two nodes that disagree must not keep an agent busy. */
+export const isCorrection = (end: SessionEnd, { corrected, correctedBefore }: Pick<ReconnectContext, "corrected" | "correctedBefore">): boolean =>
+  end.kind === "refused" && end.reason === "timestamp_skew" && corrected && !correctedBefore;
+
 export const afterEnd = (end: SessionEnd, now: ReconnectContext): ReconnectDecision => {
   const { pollMs } = now;
   if (now.hasAnother) return reconnect(backoffMs(now.attempt, now.times, now.random), pollMs);
-  if (end.kind === "refused" && end.reason === "timestamp_skew" && now.corrected && now.attempt === 0) return reconnect(0, pollMs);
+  if (isCorrection(end, now)) return reconnect(0, pollMs);
   if (end.kind === "closed" && end.code === CLOSE.drain.code && now.drainWaitMs !== null) return reconnect(Math.min(LONGEST_WAIT_MS, now.drainWaitMs), pollMs);
-  const seconds = requestedSec(end);
-  if (seconds !== null)
+  const waitMs = requestedMs(end);
+  if (waitMs !== null)
     return reconnect(
-      spread(seconds * SECOND, now),
+      spread(waitMs, now),
       saysStop(end) ? null : pollMs,
-      seconds >= LONG_WAIT_SEC ? `${nameOf(end)}; reconnects in ${seconds} s` : null,
+      waitMs >= LONG_WAIT_MS ? `${nameOf(end)}; reconnects in ${Math.round(waitMs / 1_000)} s` : null,
     );
-  if (saysStop(end)) return { reconnectInMs: null, pollEveryMs: ASK_MS, alarm: `${nameOf(end)}; does not reconnect until REST accepts the agent` };
+  if (saysStop(end))
+    return {
+      reconnectInMs: null,
+      askInMs: defaultWaitMs(end, now),
+      pollEveryMs: between(now.random, ASK_MS.least, ASK_MS.most),
+      alarm: `${nameOf(end)}; does not reconnect until REST accepts the agent`,
+    };
   return reconnect(defaultWaitMs(end, now), pollMs);
 };
 
 /** The gateway refused the secret of this attempt. */
-export const isRefusedSecret = (end: SessionEnd): boolean =>
-  end.kind === "refused" ? end.status === 401 && end.reason === "bad_signature" : end.code === CLOSE.authFailed.code;
+export const isRefusedSecret = (end: SessionEnd): boolean => (end.kind === "refused" ? end.reason === "bad_signature" : end.code === CLOSE.authFailed.code);

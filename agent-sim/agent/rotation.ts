@@ -2,15 +2,17 @@
 // A crash at any point leaves both sides with a common secret: the old one is valid until the new one is first used, and the agent has both.
 import { z } from "zod";
 import type { AgentIdentity } from "../../protocol/index.ts";
+import { type HttpAnswer, refusal, refusesSecret, succeeded } from "./answers.ts";
 import type { CommandHandler } from "./handlers.ts";
-import { callWithRetry, errorOf, type Http, type HttpAnswer, NoAnswer, type RetryOptions } from "./http.ts";
+import { callWithRetry, type Http, type RetryOptions } from "./http.ts";
 import type { Keys } from "./keys.ts";
-import type { Random } from "./random.ts";
+import { jittered, type Random } from "./random.ts";
 import type { Sign } from "./signing.ts";
 import { noop, type Time } from "./time.ts";
 
 const WITHIN_MS = 60_000;
 const AGAIN_MS = 60_000;
+const JITTER_PCT = 50;
 
 export interface RotationDeps {
   readonly keys: Keys;
@@ -32,8 +34,6 @@ export interface Rotation {
 
 const Secrets = z.object({ data: z.object({ secrets: z.object({ DEVICE_TOKEN: z.string().min(1) }) }) });
 
-const wasRefused = (answer: HttpAnswer): boolean => answer.status === 401 && errorOf(answer).details["reason"] === "bad_signature";
-
 export const createRotation = ({ keys, http, deviceId, identity, sign, time, random, stampMs }: RotationDeps): Rotation => {
   /** Signs with the current secret; if the gateway refuses it, tries the other one. */
   const ask = async (path: string, signal?: AbortSignal): Promise<HttpAnswer> => {
@@ -44,8 +44,8 @@ export const createRotation = ({ keys, http, deviceId, identity, sign, time, ran
         () => http.call({ method: "GET", path, headers: sign({ ...identity, secret }, { method: "GET", target: path, body: "" }, new Date(stampMs())) }),
         retry,
       );
-      if (answer.status === 200) keys.confirmed(secret);
-      if (!wasRefused(answer) || !keys.refused(secret) || tried > 0) return answer;
+      if (succeeded(answer)) keys.confirmed(secret);
+      if (!refusesSecret(answer) || !keys.refused(secret) || tried > 0) return answer;
     }
   };
 
@@ -53,10 +53,10 @@ export const createRotation = ({ keys, http, deviceId, identity, sign, time, ran
     keys.begin();
     const answer = await ask(`/v1/devices/${encodeURIComponent(deviceId)}/secrets`, signal);
     const fetched = Secrets.safeParse(answer.body).data?.data.secrets.DEVICE_TOKEN;
-    if (answer.status !== 200 || fetched === undefined) throw new Error(`cannot fetch the new secret: ${answer.status}`);
+    if (!succeeded(answer) || fetched === undefined) throw refusal("cannot fetch the new secret", answer);
     keys.offer(fetched);
     const used = await ask("/v1/agent/me", signal);
-    if (used.status !== 200) throw new Error(`cannot use the new secret: ${used.status}`);
+    if (!succeeded(used)) throw refusal("cannot use the new secret", used);
     return { rotated: keys.secret === fetched };
   };
 
@@ -68,8 +68,8 @@ export const createRotation = ({ keys, http, deviceId, identity, sign, time, ran
       const stop = new AbortController();
       const attempt = (): void =>
         void rotate(stop.signal).catch((error: unknown) => {
-          if (!(error instanceof NoAnswer) && !(error instanceof Error)) throw error;
-          if (!stop.signal.aborted) cancel = time.after(AGAIN_MS, attempt);
+          if (!(error instanceof Error)) throw error;
+          if (!stop.signal.aborted) cancel = time.after(jittered(random, AGAIN_MS, JITTER_PCT), attempt);
         });
       attempt();
       return () => {

@@ -2,8 +2,8 @@
 
 import type { IncomingMessage } from "node:http";
 import WebSocket from "ws";
-import { z } from "zod";
 import { type AgentFrame, type AgentIdentity, CONNECT_PATHS, SUBPROTOCOL } from "../../protocol/index.ts";
+import { errorOf, NoAnswer, ownAnswer, type RawAnswer, retryAfterMs, timeIfSkewed } from "./answers.ts";
 import { type Frame, parseFrame } from "./frames.ts";
 import type { SessionEnd } from "./reconnect.ts";
 import type { Sign } from "./signing.ts";
@@ -43,43 +43,29 @@ export interface Socket {
 /** The socket's default URL, for an identity without `connect`. */
 export const socketUrl = (url: string): string => `${url.replace(/\/+$/, "").replace(/^http/, "ws")}${CONNECT_PATHS[0]}`;
 
-const Refusal = z.object({
-  code: z.string().catch(""),
-  error: z.unknown().optional(),
-  details: z.record(z.string(), z.unknown()).catch({}),
-  retryAfter: z.number().optional().catch(undefined),
-});
-const readRefusal = (status: number, header: string | undefined, text: string): SessionEnd => {
-  let body: unknown = {};
+/** No word of the gateway: the connection counts as broken. */
+const foreign = (reason: string): SessionEnd => ({ kind: "closed", code: 1006, reason, wasReady: false });
+const readRefusal = (raw: RawAnswer): SessionEnd => {
   try {
-    body = JSON.parse(text);
+    const answer = ownAnswer(raw);
+    const { code, reason } = errorOf(answer);
+    return { kind: "refused", status: raw.status, code, reason, retryAfterMs: retryAfterMs(answer), serverTimeMs: timeIfSkewed(answer) };
   } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
+    if (error instanceof NoAnswer) return foreign(error.message);
+    throw error;
   }
-  const { code, error, details, retryAfter } = Refusal.catch({ code: "", error: undefined, details: {} }).parse(body);
-  // The two error shapes have the details at top level or inside `error`.
-  const inner = z.object({ details: z.record(z.string(), z.unknown()) }).safeParse(error).data?.details ?? {};
-  const facts = { ...inner, ...details };
-  const serverTime = typeof facts["serverTime"] === "string" ? Date.parse(facts["serverTime"]) : Number.NaN;
-  const waitSec = Number(header ?? retryAfter ?? Number.NaN);
-  return {
-    kind: "refused",
-    status,
-    code,
-    reason: typeof facts["reason"] === "string" ? facts["reason"] : "",
-    retryAfterSec: Number.isFinite(waitSec) ? waitSec : null,
-    serverTimeMs: Number.isNaN(serverTime) ? null : serverTime,
-  };
 };
-const collect = (response: IncomingMessage, done: (text: string) => void): void => {
+/** Null for a body that is cut off or too large. One that does not end is cut off by the session's time limit. */
+const collect = (response: IncomingMessage, done: (text: string | null) => void): void => {
   const chunks: Buffer[] = [];
   let bytes = 0;
   response.on("data", (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes <= MAX_REFUSAL_BYTES) chunks.push(chunk);
+    if (bytes > MAX_REFUSAL_BYTES) done(null);
+    else chunks.push(chunk);
   });
   response.on("end", () => done(Buffer.concat(chunks).toString("utf8")));
-  response.on("error", () => done(""));
+  response.on("error", () => done(null));
 };
 
 /** A token bucket of one second's frames. The gateway answers excess frames with an error and finally closes with 4029. */
@@ -166,7 +152,9 @@ export const openSocket = ({ url, identity, sign, time, serverNowMs, stampMs, on
   });
   socket.on("unexpected-response", (_, response) =>
     collect(response, (text) => {
-      end(readRefusal(response.statusCode ?? 0, response.headers["retry-after"], text));
+      const { statusCode: status = 0, headers } = response;
+      end(text === null ? foreign("the refusal of the upgrade was cut off") : readRefusal({ status, headers, text }));
+      response.destroy();
       socket.terminate();
     }),
   );

@@ -10,6 +10,7 @@ import {
   type PairedDevice,
   type RetryOptions,
   refusal,
+  succeeded,
   toPairedDevice,
 } from "../agent/index.ts";
 
@@ -60,7 +61,7 @@ export const createPortal = (http: Http, { apiKey, tenantId }: PortalCredentials
   return {
     provision: async (fingerprints, key, retry) => {
       const answer = await callWithRetry(() => call(post("/v1/devices/provision", key, { fingerprints, platform: "simulator" })), retry);
-      if (answer.status !== 201) throw refusal("the gateway refused to provision devices", answer);
+      if (!succeeded(answer)) throw refusal("the gateway refused to provision devices", answer);
       return Provisioned.parse(answer.body).data.map(toPairedDevice);
     },
     queue: async ({ deviceId, ...command }, key, retry) => {
@@ -69,12 +70,12 @@ export const createPortal = (http: Http, { apiKey, tenantId }: PortalCredentials
         retry.onAttempt();
         return call(request);
       }, retry);
-      if (answer.status !== 201 && answer.status !== 200) throw refusal("the gateway refused the command", answer);
+      if (!succeeded(answer)) throw refusal("the gateway refused the command", answer);
       return { commandId: Created.parse(answer.body).data.commandId, replayed: answer.headers["idempotent-replayed"] === "true" };
     },
     list: async (deviceId, page, retry) => {
       const answer = await callWithRetry(() => call({ method: "GET", path: `/v1/devices/${deviceId}/commands?page=${page}&pageSize=${PAGE}` }), retry);
-      if (answer.status !== 200) throw refusal("the gateway refused to list commands", answer);
+      if (!succeeded(answer)) throw refusal("the gateway refused to list commands", answer);
       const { data, pagination } = Listed.parse(answer.body);
       return { items: data, hasMore: pagination?.hasMore ?? data.length === PAGE };
     },

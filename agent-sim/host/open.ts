@@ -16,8 +16,8 @@ export type HostKind = (typeof HOST_KINDS)[number];
 
 export interface DeviceHost {
   readonly handlers: CommandHandlers;
-  /** Begins to report. */
-  start(agent: Pick<Agent, "call">): void;
+  /** Begins to report, at first within this time. */
+  start(agent: Pick<Agent, "call">, windowMs?: number): void;
   /** Leaves the apps running. */
   close(): Promise<void>;
 }
@@ -28,6 +28,8 @@ export interface DeviceHostOptions {
   readonly folder: string;
   readonly time: Time;
   readonly seed: number;
+  /** For the machine's operator. */
+  readonly say?: (text: string) => void;
 }
 
 const openHost = ({ kind, folder, time, seed }: DeviceHostOptions, shared: HostOptions): Host => {
@@ -72,11 +74,13 @@ export const openDeviceHost = (options: DeviceHostOptions): DeviceHost => {
   const logs = createLogHandlers({ host, time, call: async (...called) => (await connected)(...called) });
   return {
     handlers: { ...createHostHandlers({ host, onVersion: applied.raise }), ...logs.handlers },
-    start: ({ call }) => {
-      const sync = createStateSync({ host, call, time, applied });
+    start: ({ call }, windowMs) => {
+      const onIgnored = (appIds: readonly string[]): void =>
+        options.say?.(`the gateway does not know these apps, which stay as they are: ${appIds.join(", ")}`);
+      const sync = createStateSync({ host, call, time, applied, onIgnored });
       [changed, stop] = [sync.changed, sync.stop];
       provideCall(call);
-      sync.start();
+      sync.start(windowMs);
     },
     close: async () => {
       stop();

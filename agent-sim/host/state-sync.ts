@@ -1,17 +1,33 @@
 // Tells the gateway what the device runs, on every change and once a minute, and carries out a desired state of which no command has told.
 import { z } from "zod";
 import type { DesiredApp } from "../../protocol/records/apps/app-spec.ts";
-import { type Agent, callWithRetry, type HttpAnswer, NoAnswer, noop, retryAfterMs, type Time } from "../agent/index.ts";
+import {
+  type Agent,
+  callWithRetry,
+  createDueTimer,
+  isUnchanged,
+  jittered,
+  NoAnswer,
+  type Random,
+  refusal,
+  retryAfterMs,
+  succeeded,
+  type Time,
+} from "../agent/index.ts";
 import { type Host, HostClosed, HostFailure, type Secrets } from "./host.ts";
 
 const EVERY_MS = 60_000;
 /** Several changes at once make one report. */
 const SOON_MS = 250;
+/** After a report without an answer; twice as long after each further one, up to the usual interval. */
 const AGAIN_MS = 5_000;
+const JITTER_PCT = 10;
+/** A gateway that comes back meets all agents at once. */
+const AGAIN_JITTER_PCT = 50;
 /** How long an app that starts waits for its secrets. */
 const SECRETS_MS = 30_000;
 
-const Reported = z.object({ data: z.object({ desiredVersion: z.int().catch(0) }) });
+const Reported = z.object({ data: z.object({ desiredVersion: z.int().catch(0), ignored: z.array(z.string()).catch([]) }) });
 const Desired = z.object({ data: z.object({ version: z.int(), apps: z.array(z.unknown()) }) });
 const Fetched = z.object({ data: z.record(z.string(), z.string()) });
 
@@ -24,7 +40,7 @@ export const fetchSecretsBy =
     const patience = { time, random: Math.random, untilMs: time.elapsedMs() + SECRETS_MS };
     const answer = await callWithRetry(() => call("GET", `/v1/apps/${encodeURIComponent(appId)}/secrets`), patience);
     const secrets = Fetched.safeParse(answer.body).data?.data;
-    if (answer.status !== 200 || secrets === undefined) throw new Error(`the gateway answered ${answer.status}`);
+    if (!succeeded(answer) || secrets === undefined) throw refusal("the gateway refused the secrets of an app", answer);
     return secrets;
   };
 
@@ -39,67 +55,86 @@ export interface StateSyncOptions {
   readonly call: Call;
   readonly time: Time;
   readonly applied: AppliedVersion;
+  readonly random?: Random;
+  /** The gateway knows nothing of these apps, which the device goes on running. Told once for each. */
+  readonly onIgnored?: (appIds: readonly string[]) => void;
 }
 
 export interface StateSync {
-  start(): void;
-  /** Something has changed: report soon. */
+  /** The first report comes within this time, because a whole site may be starting. */
+  start(windowMs?: number): void;
+  /** Something has changed: report soon. However often that happens, reports go on. */
   changed(): void;
   stop(): void;
 }
 
-export const createStateSync = ({ host, call, time, applied }: StateSyncOptions): StateSync => {
-  let cancel = noop;
+export const createStateSync = ({ host, call, time, applied, random = Math.random, onIgnored }: StateSyncOptions): StateSync => {
   let stopped = true;
   let reporting = false;
   let again = false;
+  let begun = false;
   let wasBehind = false;
+  let unanswered = 0;
+  let tag: string | undefined;
+  const told = new Set<string>();
 
   const applyAll = async (): Promise<void> => {
-    const answer = await call("GET", "/v1/agent/desired-state");
+    const answer = await call("GET", "/v1/agent/desired-state", undefined, tag === undefined ? {} : { headers: { "if-none-match": tag } });
     const desired = Desired.safeParse(answer.body).data?.data;
-    if (answer.status !== 200 || desired === undefined) return;
+    if (isUnchanged(answer) || !succeeded(answer) || desired === undefined) return;
+    tag = answer.headers.etag;
     applied.raise(desired.version);
     const work = desired.apps.map((app) => host.apply(app as DesiredApp)); // as: the host parses it
     const isExpected = (reason: unknown): boolean => reason instanceof HostFailure || reason instanceof HostClosed;
     for (const outcome of await Promise.allSettled(work)) if (outcome.status === "rejected" && !isExpected(outcome.reason)) throw outcome.reason;
   };
+  const tellIgnored = (ignored: readonly string[]): void => {
+    const news = ignored.filter((appId) => !told.has(appId));
+    for (const appId of told) if (!ignored.includes(appId)) told.delete(appId);
+    for (const appId of news) told.add(appId);
+    if (news.length > 0) onIgnored?.(news);
+  };
+  const usualMs = (): number => jittered(random, EVERY_MS, JITTER_PCT);
   /** Returns the delay before the next report. */
   const report = async (): Promise<number> => {
-    const answer: HttpAnswer = await call("PUT", "/v1/agent/reported-state", { version: applied.get(), apps: host.report() });
-    if (answer.status !== 200) return retryAfterMs(answer) ?? EVERY_MS;
-    const isBehind = (Reported.safeParse(answer.body).data?.data.desiredVersion ?? 0) > applied.get();
+    const answer = await call("PUT", "/v1/agent/reported-state", { version: applied.get(), apps: host.report() });
+    unanswered = 0;
+    if (!succeeded(answer)) return retryAfterMs(answer) ?? usualMs();
+    const { desiredVersion = 0, ignored = [] } = Reported.safeParse(answer.body).data?.data ?? {};
+    tellIgnored(ignored);
+    const isBehind = desiredVersion > applied.get();
     // Mostly a command is on its way, so it gets a minute.
     if (isBehind && wasBehind) await applyAll();
     wasBehind = isBehind;
-    return EVERY_MS;
+    return usualMs();
   };
+  const timer = createDueTimer(time, () => void run());
   const schedule = (delayMs: number): void => {
-    cancel();
-    if (!stopped) cancel = time.after(delayMs, () => void run());
+    if (!stopped) timer.within(delayMs);
   };
   const run = async (): Promise<void> => {
-    [reporting, again] = [true, false];
+    [reporting, again, begun] = [true, false, true];
     const waitMs = await report().catch((error: unknown) => {
-      if (error instanceof NoAnswer) return AGAIN_MS;
-      throw error;
+      if (!(error instanceof NoAnswer)) throw error;
+      unanswered += 1;
+      return jittered(random, Math.min(EVERY_MS, AGAIN_MS * 2 ** Math.min(unanswered - 1, 10)), AGAIN_JITTER_PCT);
     });
     reporting = false;
-    schedule(again ? SOON_MS : waitMs);
+    schedule(again && unanswered === 0 ? SOON_MS : waitMs);
   };
   return {
-    start: () => {
+    start: (windowMs = 0) => {
       stopped = false;
-      schedule(SOON_MS);
+      schedule(SOON_MS + random() * windowMs);
     },
     changed: () => {
-      // The report under way may tell of the time before, and its end schedules the next one.
+      // The report under way may tell of the time before, and its end schedules the next one. The first report waits for its own moment.
       if (reporting) again = true;
-      else schedule(SOON_MS);
+      else if (begun && unanswered === 0) schedule(SOON_MS);
     },
     stop: () => {
       stopped = true;
-      cancel();
+      timer.cancel();
     },
   };
 };

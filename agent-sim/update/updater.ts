@@ -1,4 +1,5 @@
 // Updates the agent to a signed release: fetches, checks and unpacks it, and asks for a restart, in which the launcher tries the new version.
+import { randomUUID } from "node:crypto";
 import { arch, platform } from "node:os";
 import { z } from "zod";
 import type { SignedRelease } from "../../protocol/records/devices/agent-release.ts";
@@ -7,11 +8,13 @@ import {
   type Agent,
   between,
   type CommandHandlers,
+  callWithRetry,
   createHttp,
   HandlerFailure,
   type HttpAnswer,
   NoAnswer,
   noop,
+  succeeded,
   type Time,
 } from "../agent/index.ts";
 import { HostFailure, toHostFailure } from "../host/host.ts";
@@ -19,6 +22,9 @@ import { checkPackage, checkRelease, UpdateRefused } from "./release.ts";
 import type { AgentVersions } from "./versions.ts";
 
 const EVERY_MS = 6 * 3_600_000;
+const DOWNLOAD_MS = 900_000;
+/** An event that the gateway has not taken by then is told after the next start. */
+const TELL_MS = 600_000;
 /** Nobody has to hear of these unless they ordered the update. */
 const ORDINARY: ReadonlySet<string> = new Set(["NO_ANSWER", "OLDER_VERSION"]);
 const Latest = z.object({ data: z.object({ release: z.unknown() }) });
@@ -42,6 +48,7 @@ export interface Updater {
 }
 
 export const createUpdater = ({ versions, publicKey, channel, time, random, say, restart }: UpdaterOptions): Updater => {
+  const stopped = new AbortController();
   let cancel = noop;
   let provideCall: (call: Agent["call"]) => void = noop;
   const connected = new Promise<Agent["call"]>((resolve) => {
@@ -50,18 +57,19 @@ export const createUpdater = ({ versions, publicKey, channel, time, random, say,
   const own = { version: AGENT_VERSION, platform: platform(), arch: arch(), channel, publicKey };
 
   const get = async (url: string): Promise<HttpAnswer> => {
-    if (url.startsWith("/")) return (await connected)("GET", url);
+    if (url.startsWith("/")) return (await connected)("GET", url, undefined, { expects: "file", withinMs: DOWNLOAD_MS });
     const { origin, protocol, pathname, search } = new URL(url);
     if (!/^https?:$/.test(protocol)) throw new Error(`${protocol} is no way to fetch it`);
     const http = createHttp(origin, 1);
-    return http.call({ method: "GET", path: pathname + search }).finally(http.close);
+    // Size, checksum and signature tell whether it is the package.
+    return http.call({ method: "GET", path: pathname + search, expects: "foreign", withinMs: DOWNLOAD_MS }).finally(http.close);
   };
   const fetchPackage = async ({ url, version }: SignedRelease): Promise<string> => {
     const failed = (why: string): never => {
       throw new UpdateRefused("DOWNLOAD_FAILED", `the package cannot be fetched: ${why}`, version);
     };
     const answer = await get(url).catch((error: unknown) => failed(error instanceof Error ? error.message : String(error)));
-    return answer.status === 200 && answer.text !== undefined ? answer.text : failed(`the answer is ${answer.status}`);
+    return succeeded(answer) && answer.text !== undefined ? answer.text : failed(`the answer is ${answer.status}`);
   };
   const install = (release: SignedRelease, text: string): void => {
     try {
@@ -79,7 +87,7 @@ export const createUpdater = ({ versions, publicKey, channel, time, random, say,
       throw error instanceof NoAnswer ? new UpdateRefused("NO_ANSWER", error.message, null) : error;
     });
     const latest = Latest.safeParse(answer.body);
-    if (answer.status !== 200 || !latest.success) throw new UpdateRefused("NO_ANSWER", `the gateway answered ${answer.status}`, null);
+    if (!succeeded(answer) || !latest.success) throw new UpdateRefused("NO_ANSWER", `the gateway answered ${answer.status}`, null);
     return latest.data.data.release;
   };
   /** Resolves to false if there is nothing to do; else the agent restarts. */
@@ -95,14 +103,20 @@ export const createUpdater = ({ versions, publicKey, channel, time, random, say,
     restart();
     return true;
   };
-  const tell = async (type: string, details: Readonly<Record<string, string | null>>): Promise<void> => {
+  /** Resolves to whether the gateway has taken the event. */
+  const tell = async (type: string, details: Readonly<Record<string, string | null>>): Promise<boolean> => {
     say(`${type}: ${JSON.stringify(details)}`);
     const timestamp = new Date(time.wallMs()).toISOString();
-    await (await connected)("POST", "/v1/agent/events", { events: [{ type, severity: "warning", timestamp, details }] }).catch(noop);
+    const call = await connected;
+    // The key makes one event of all attempts.
+    const headers = { "idempotency-key": randomUUID() };
+    const send = (): Promise<HttpAnswer> => call("POST", "/v1/agent/events", { events: [{ type, severity: "warning", timestamp, details }] }, { headers });
+    const retry = { time, random, untilMs: time.elapsedMs() + TELL_MS, signal: stopped.signal };
+    return callWithRetry(send, retry).then(succeeded, () => false);
   };
   const tellRefusal = async (error: unknown): Promise<UpdateRefused> => {
     if (!(error instanceof UpdateRefused)) throw error;
-    await tell("agent.update_refused", { version: error.version, reason: error.reason, message: error.message });
+    void tell("agent.update_refused", { version: error.version, reason: error.reason, message: error.message });
     return error;
   };
   const check = async (): Promise<void> => {
@@ -131,11 +145,14 @@ export const createUpdater = ({ versions, publicKey, channel, time, random, say,
       provideCall(call);
       const { failed } = versions.read();
       if (failed !== null && !failed.told)
-        void tell("agent.update_failed", { version: failed.version, message: failed.message }).then(() =>
-          versions.write({ failed: { ...failed, told: true } }),
-        );
+        void tell("agent.update_failed", { version: failed.version, message: failed.message }).then((isTold) => {
+          if (isTold) versions.write({ failed: { ...failed, told: true } });
+        });
       cancel = time.after(random() * 60_000, () => void check());
     },
-    stop: () => cancel(),
+    stop: () => {
+      stopped.abort();
+      cancel();
+    },
   };
 };

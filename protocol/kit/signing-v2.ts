@@ -10,7 +10,7 @@ export const HEADERS_V2 = {
   signature: "x-svc-signature-v2",
 } as const;
 
-/** Every response to an agent lists the versions that the gateway accepts. */
+/** Every response of the gateway lists the versions that it accepts. By this header an agent knows the gateway's answers from those of proxies. */
 export const SIGNATURE_VERSIONS_HEADER = "x-svc-sig-versions";
 export const SIGNATURE_VERSIONS = "1,2";
 

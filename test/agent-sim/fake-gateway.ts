@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
-import { AgentFrame, HEADERS, SUBPROTOCOL, verify } from "../../protocol/index.ts";
+import { AgentFrame, HEADERS, SIGNATURE_VERSIONS_HEADER, SUBPROTOCOL, verify } from "../../protocol/index.ts";
 import { eventually } from "../kit/checks/eventually.ts";
 
 export const SECRET = "test-shared-secret-0001";
@@ -20,6 +20,14 @@ export interface FakeRefusal {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body: unknown;
 }
+/** What something between agent and gateway answers. */
+export interface ForeignAnswer {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly text: string;
+  /** `cut`: the connection breaks after the text. `endless`: more and more follows. Default: the answer ends. */
+  readonly after?: "cut" | "endless";
+}
 export interface FakeGateway {
   readonly url: string;
   readonly sessions: FakeSession[];
@@ -28,6 +36,8 @@ export interface FakeGateway {
   readonly paths: string[];
   /** Every REST request: "METHOD /path body". */
   readonly requests: string[];
+  /** Answers instead of the gateway: to a REST request by its path, and to an upgrade. */
+  foreign: ((target: string) => ForeignAnswer | null) | null;
   refuse: ((headers: IncomingMessage["headers"]) => FakeRefusal | null) | null;
   /** The answer to every REST request; null for a good one. */
   refuseRest: FakeRefusal | null;
@@ -49,6 +59,22 @@ export interface FakeGateway {
 
 const NONCE = "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA";
 const now = (): string => new Date().toISOString();
+/** What every answer of a gateway has. */
+export const OWN_HEADERS = { "content-type": "application/json", [SIGNATURE_VERSIONS_HEADER]: "1,2" };
+const CHUNK = "x".repeat(65_536);
+
+const answerForeign = (socket: Socket, { status, headers = {}, text, after }: ForeignAnswer): void => {
+  const all = { ...(after === "endless" ? {} : { "content-length": String(Buffer.byteLength(text) + (after === "cut" ? 1 : 0)) }), ...headers };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.write(`HTTP/1.1 ${status} Foreign\r\nconnection: close\r\n${lines.join("")}\r\n${text}`);
+  socket.on("error", () => undefined);
+  if (after !== "endless") return void socket.end();
+  const more = (): void => {
+    while (!socket.destroyed && socket.write(CHUNK));
+  };
+  socket.on("drain", more);
+  more();
+};
 const defaults = {
   protocol: SUBPROTOCOL,
   nonce: NONCE,
@@ -98,10 +124,12 @@ export const startFakeGateway = async (): Promise<FakeGateway> => {
     for await (const chunk of request) body += String(chunk);
     const signed = verify(SECRET, body, String(request.headers[HEADERS.timestamp]), String(request.headers[HEADERS.signature]));
     gateway.requests.push(`${request.method} ${request.url} ${body}`.trim());
+    const foreign = gateway.foreign?.(request.url ?? "") ?? null;
+    if (foreign !== null) return answerForeign(request.socket, foreign);
     const refusal = gateway.refuseRest ?? (request.url?.endsWith("/ack") ? gateway.refuseAcks : null);
     if (refusal) {
       const { status, headers, body: answer } = refusal;
-      response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(answer));
+      response.writeHead(status, { ...OWN_HEADERS, ...headers }).end(JSON.stringify({ success: status < 300, ...(answer as object) }));
       return;
     }
     const data =
@@ -114,15 +142,19 @@ export const startFakeGateway = async (): Promise<FakeGateway> => {
             status: "succeeded",
             result: "applied",
           };
-    response.writeHead(signed ? 200 : 401, { "content-type": "application/json" }).end(JSON.stringify({ success: signed, data }));
+    response.writeHead(signed ? 200 : 401, OWN_HEADERS).end(JSON.stringify({ success: signed, data }));
   };
   server.on("upgrade", (request, socket: Socket, head) => {
     gateway.upgrades.push(request.headers);
     gateway.paths.push(request.url ?? "");
+    const foreign = gateway.foreign?.("upgrade") ?? null;
+    if (foreign !== null) return answerForeign(socket, foreign);
     const refusal = gateway.refuse?.(request.headers) ?? null;
     if (!refusal) return sockets.handleUpgrade(request, socket, head, (ws) => greet(gateway, ws, () => socket.destroy()));
-    const body = JSON.stringify(refusal.body);
-    const headers = Object.entries({ "content-length": String(Buffer.byteLength(body)), ...refusal.headers }).map(([name, value]) => `${name}: ${value}\r\n`);
+    const body = JSON.stringify({ success: false, ...(refusal.body as object) });
+    const headers = Object.entries({ ...OWN_HEADERS, "content-length": String(Buffer.byteLength(body)), ...refusal.headers }).map(
+      ([name, value]) => `${name}: ${value}\r\n`,
+    );
     socket.end(`HTTP/1.1 ${refusal.status} No\r\n${headers.join("")}\r\n${body}`);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -132,6 +164,7 @@ export const startFakeGateway = async (): Promise<FakeGateway> => {
     upgrades: [],
     paths: [],
     requests: [],
+    foreign: null,
     refuse: null,
     refuseRest: null,
     refuseAcks: null,

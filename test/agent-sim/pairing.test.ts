@@ -2,11 +2,13 @@
 import { createServer, type Server } from "node:http";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { pairDevice } from "../../agent-sim/agent/index.ts";
+import { OWN_HEADERS } from "./fake-gateway.ts";
 
 interface Answer {
   readonly status: number;
   readonly body: unknown;
   readonly retryAfter?: string;
+  readonly isForeign?: true;
 }
 let server: Server;
 let url = "";
@@ -16,13 +18,13 @@ let requests: string[];
 beforeEach(async () => {
   requests = [];
   server = createServer(async (request, response) => {
-    let body = "";
-    for await (const chunk of request) body += String(chunk);
-    requests.push(`${request.method} ${request.url} ${body}`);
-    const { status, body: answer, retryAfter } = answers.shift() ?? { status: 500, body: {} };
+    let sent = "";
+    for await (const chunk of request) sent += String(chunk);
+    requests.push(`${request.method} ${request.url} ${sent}`);
+    const { status, body, retryAfter, isForeign } = answers.shift() ?? { status: 500, body: {} };
     response
-      .writeHead(status, { "content-type": "application/json", ...(retryAfter === undefined ? {} : { "retry-after": retryAfter }) })
-      .end(JSON.stringify(answer));
+      .writeHead(status, { ...(isForeign ? { "content-type": "text/html" } : OWN_HEADERS), ...(retryAfter === undefined ? {} : { "retry-after": retryAfter }) })
+      .end(typeof body === "string" ? body : JSON.stringify({ success: false, ...(body as object) }));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
@@ -79,4 +81,15 @@ test("a refused pairing fails with its code and is not retried", async () => {
   answers = [code("AAAA-BBBB"), { status: 401, body: { code: "ENROLLMENT_TOKEN_INVALID" } }];
   await expect(pair()).rejects.toThrow(/401 ENROLLMENT_TOKEN_INVALID/);
   expect(requests).toHaveLength(2);
+});
+
+test.each<readonly [string, Answer]>([
+  ["400 of a proxy", { status: 400, body: "<html>Bad Request</html>", isForeign: true }],
+  ["422 of a proxy", { status: 422, body: { code: "ENROLLMENT_TOKEN_INVALID" }, isForeign: true }],
+  ["201 of a captive portal", { status: 201, body: "<html>Welcome</html>", isForeign: true }],
+  ["an empty 200 under the gateway's header", { status: 200, body: "" }],
+])("%s is no answer to a pairing: the agent goes on", async (_, answer) => {
+  answers = [answer, code("AAAA-BBBB"), answer, activated];
+  expect((await pair()).secret).toBe("s3cret");
+  expect(requests).toHaveLength(4);
 });

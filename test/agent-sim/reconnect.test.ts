@@ -2,17 +2,26 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createRandom } from "../../agent-sim/agent/index.ts";
-import { afterEnd, backoffMs, type ReconnectContext, retryAfterOf, type SessionEnd } from "../../agent-sim/agent/reconnect.ts";
+import { afterEnd, backoffMs, type ReconnectContext, type SessionEnd, waitInReason } from "../../agent-sim/agent/reconnect.ts";
 
 const times = { firstWindowMs: 20_000, baseMs: 1_000, capMs: 300_000, stableAfterSec: 60 };
-const now: ReconnectContext = { attempt: 0, times, pollMs: 30_000, drainWaitMs: null, corrected: false, hasAnother: false, random: () => 0.5 };
+const now: ReconnectContext = {
+  attempt: 0,
+  times,
+  pollMs: 30_000,
+  drainWaitMs: null,
+  corrected: false,
+  correctedBefore: false,
+  hasAnother: false,
+  random: () => 0.5,
+};
 const closed = (code: number, reason = "", wasReady = true): SessionEnd => ({ kind: "closed", code, reason, wasReady });
-const refused = (status: number, reason = "", more: { code?: string; retryAfterSec?: number } = {}): SessionEnd => ({
+const refused = (status: number, reason = "", more: { code?: string; retryAfterMs?: number } = {}): SessionEnd => ({
   kind: "refused",
   status,
   reason,
   code: more.code ?? "",
-  retryAfterSec: more.retryAfterSec ?? null,
+  retryAfterMs: more.retryAfterMs ?? null,
   serverTimeMs: null,
 });
 /** The shortest and the longest wait for an end. */
@@ -61,7 +70,12 @@ describe("backoff", () => {
     refused(404),
     refused(426),
   ])("after %o the agent stops, asks REST, and reconnects once REST answers", (end) =>
-    expect(afterEnd(end, now)).toMatchObject({ reconnectInMs: null, pollEveryMs: 300_000, alarm: expect.stringContaining("until REST accepts the agent") }),
+    expect(afterEnd(end, now)).toMatchObject({
+      reconnectInMs: null,
+      pollEveryMs: 300_000,
+      askInMs: expect.any(Number),
+      alarm: expect.stringContaining("until REST accepts the agent"),
+    }),
   );
 });
 
@@ -73,13 +87,13 @@ describe("waits from the gateway", () => {
     [closed(4009, "superseded;ra=900"), {}, 900_000, 991_000],
     [closed(4505, "duplicate_identity;ra=900"), { attempt: 9 }, 900_000, 991_000],
     [closed(4777, "a_new_word;ra=60"), {}, 60_000, 67_000],
-    [refused(429, "", { retryAfterSec: 6 }), {}, 6_000, 7_600],
-    [refused(403, "tenant_suspended", { retryAfterSec: 3_600 }), {}, 3_600_000, 3_961_000],
-    [refused(418, "", { retryAfterSec: 2 }), {}, 2_000, 3_200],
+    [refused(429, "", { retryAfterMs: 6_000 }), {}, 6_000, 7_600],
+    [refused(403, "tenant_suspended", { retryAfterMs: 3_600_000 }), {}, 3_600_000, 3_961_000],
+    [refused(418, "", { retryAfterMs: 2_000 }), {}, 2_000, 3_200],
   ])("after %o %o the agent waits %s to %s ms, as the gateway asked", (end, differences, least, most) =>
     expect(range(end, differences)).toEqual([least, most]),
   );
-  test.each([closed(4009, "superseded;ra=999999"), refused(503, "", { retryAfterSec: 1e9 }), refused(503, "", { retryAfterSec: 1e308 })])(
+  test.each([closed(4009, "superseded;ra=999999"), refused(503, "", { retryAfterMs: 1e12 }), refused(503, "", { retryAfterMs: 1e308 })])(
     "the agent waits no longer than an hour and its jitter after %o",
     (end) => expect(range(end)).toEqual([3_600_000, 3_961_000]),
   );
@@ -90,7 +104,7 @@ describe("waits from the gateway", () => {
   });
   test("an agent that must stop and wait does not poll meanwhile, one that must only wait does", () => {
     expect(afterEnd(closed(4505, "duplicate_identity;ra=900"), now).pollEveryMs).toBeNull();
-    expect(afterEnd(refused(503, "", { retryAfterSec: 5 }), now).pollEveryMs).toBe(30_000);
+    expect(afterEnd(refused(503, "", { retryAfterMs: 5_000 }), now).pollEveryMs).toBe(30_000);
   });
 });
 
@@ -98,17 +112,48 @@ describe("exceptions", () => {
   const skewed = refused(401, "timestamp_skew");
   test("an agent that has just corrected its clock tries once at once", () => {
     expect(afterEnd(skewed, { ...now, corrected: true }).reconnectInMs).toBe(0);
-    expect(afterEnd(skewed, { ...now, corrected: true, attempt: 1 }).reconnectInMs).toBeNull();
+    expect(afterEnd(skewed, { ...now, corrected: true, attempt: 7 }).reconnectInMs).toBe(0);
+    expect(afterEnd(skewed, { ...now, corrected: true, correctedBefore: true }).reconnectInMs).toBeNull();
   });
   test("during a rotation an agent whose secret is refused backs off and tries the other one", () =>
     expect(range(closed(4500, "auth_failed"), { hasAnother: true, attempt: 1 })).toEqual([0, 2_000]));
 });
 
+describe("agents that stop at one moment", () => {
+  const asks = (end: SessionEnd): readonly { first: number; every: number }[] => {
+    const random = createRandom(3);
+    return Array.from({ length: 200 }, () => {
+      const { askInMs, pollEveryMs } = afterEnd(end, { ...now, random });
+      return { first: askInMs ?? Number.NaN, every: pollEveryMs ?? Number.NaN };
+    });
+  };
+  const mostInASecond = (waits: readonly number[]): number => {
+    const seconds = new Map<number, number>();
+    for (const ms of waits) seconds.set(Math.floor(ms / 1_000), (seconds.get(Math.floor(ms / 1_000)) ?? 0) + 1);
+    return Math.max(...seconds.values());
+  };
+
+  test("do not ask REST at one moment, neither at first nor after five minutes", () => {
+    const found = asks(closed(4501, "device_revoked"));
+    expect(mostInASecond(found.map(({ first }) => first))).toBeLessThanOrEqual(20);
+    expect(mostInASecond(found.map(({ every }) => every))).toBeLessThanOrEqual(10);
+    expect(found.filter(({ every }) => every < 240_000 || every > 360_000)).toEqual([]);
+  });
+});
+
 test.each([
-  ["try_later;ra=5", 5],
+  ["try_later;ra=5", 5_000],
+  ["try_later;ra=2.5", 2_500],
+  ["try_later;ra=2.5;more=1", 2_500],
   ["rate_limited;ra=0", 0],
+  ["x;ra=99999999", 3_600_000],
+  ["x;ra=2147483648", 3_600_000],
   ["try_later", null],
   ["", null],
+  ["x;ra=", null],
   ["x;ra=soon", null],
-  ["x;ra=99999999", null],
-])("the close reason %j asks for a wait of %s seconds", (reason, seconds) => expect(retryAfterOf(reason)).toBe(seconds));
+  ["x;ra=-5", null],
+  ["x;ra=NaN", null],
+  ["x;ra=1e999", null],
+  ["x;ra=0x10", null],
+])("the close reason %j asks for a wait of %s ms", (reason, ms) => expect(waitInReason(reason)).toBe(ms));

@@ -78,14 +78,53 @@ test.each([
   expect(words(session, ID)).toEqual(["received", "succeeded"]);
 });
 
-test.each([400, 404, 413, 422])("an ack that REST answers with %i is settled: the agent never sends it again", async (status) => {
-  journal.begin(ID, true);
-  journal.finish(ID, { status: "succeeded" });
-  gateway.refuse = () => ({ status: 500, body: {} });
-  gateway.refuseAcks = { status, body: { success: false, code: "VALIDATION_FAILED", retryable: false } };
-  launch();
-  await eventually(() => expect(journal.find(ID)?.settledAtMs).toEqual(expect.any(Number)));
-  expect(gateway.requests.filter((line) => line.startsWith("POST"))).toHaveLength(1);
+describe("an ack over REST", () => {
+  const acks = (): readonly string[] => gateway.requests.filter((line) => line.startsWith("POST"));
+  const refuseAck = (status: number, body: object): void => {
+    journal.begin(ID, true);
+    journal.finish(ID, { status: "succeeded", output: { pong: true } });
+    gateway.refuse = () => ({ status: 500, body: {} });
+    gateway.refuseAcks = { status, body };
+    launch();
+  };
+  const issues = [{ path: "startedAt", code: "custom", message: "too long" }];
+
+  test.each([
+    [400, { code: "VALIDATION_FAILED", details: { issues } }],
+    [422, { code: "VALIDATION_FAILED", details: { issues } }],
+    [404, { code: "COMMAND_NOT_FOUND" }],
+  ])("is settled if the gateway refuses it with %i %o: the agent never sends it again", async (status, body) => {
+    refuseAck(status, body);
+    await eventually(() => expect(journal.find(ID)?.settledAtMs).toEqual(expect.any(Number)));
+    expect(acks()).toHaveLength(1);
+  });
+
+  test.each([
+    [
+      400,
+      { code: "VALIDATION_FAILED", details: { reason: "repeated_header", issues: [{ path: "header.x-svc-timestamp", code: "custom", message: "twice" }] } },
+    ],
+    [404, { code: "NOT_FOUND" }],
+    [404, { code: "DEVICE_NOT_FOUND" }],
+    [401, { code: "INVALID_SIGNATURE", details: { reason: "replayed" } }],
+    [403, { code: "TENANT_SUSPENDED" }],
+    [503, { code: "SERVICE_UNAVAILABLE" }],
+  ])("is sent again if the gateway answers %i %o, which does not speak of the ack", async (status, body) => {
+    refuseAck(status, body);
+    await eventually(() => expect(acks().length).toBeGreaterThanOrEqual(2));
+    expect(journal.find(ID)?.settledAtMs).toBeNull();
+    gateway.refuseAcks = null;
+    await eventually(() => expect(journal.find(ID)?.settledAtMs).toEqual(expect.any(Number)));
+  });
+
+  test("is sent without its output if the gateway finds it too large", async () => {
+    refuseAck(413, { code: "PAYLOAD_TOO_LARGE" });
+    await eventually(() => expect(journal.find(ID)?.settledAtMs).toEqual(expect.any(Number)));
+    expect(acks().map((line) => JSON.parse(line.slice(line.indexOf("{"))))).toEqual([
+      { status: "succeeded", output: { pong: true } },
+      { status: "succeeded", outputTruncated: true },
+    ]);
+  });
 });
 
 describe("welcome", () => {

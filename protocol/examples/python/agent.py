@@ -4,11 +4,12 @@
   agent.py pair GATEWAY STATE TOKEN    pair with an enrollment token; GATEWAY is a URL like https://gateway.example.com
   agent.py run STATE                   run the agent until it is killed; STATE is a folder that only this agent uses
 """
-import asyncio, datetime, fcntl, hashlib, hmac, json, os, random, socket, sys, threading, time, urllib.error, urllib.request, uuid
+import asyncio, datetime, fcntl, hashlib, hmac, http.client as wire, json, math, os, random, re, socket, sys, threading, time, urllib.error, urllib.request, uuid
 from websockets.exceptions import InvalidStatusCode, WebSocketException
 from websockets.legacy.client import connect
+connect.MAX_REDIRECTS_ALLOWED = 1  # the first attempt, and no other place
 
-HOUR, ASK_EVERY = 3600, 300
+HOUR, OWN, MOST_BYTES = 3600, "x-svc-sig-versions", 2**24
 BEGIN_AGAIN = ("PAIRING_CODE_NOT_FOUND", "PAIRING_CODE_EXPIRED", "PAIRING_ALREADY_ACTIVATED")
 FIGURES = {"heartbeat.intervalSec": 30, "heartbeat.jitterPct": 10, "heartbeat.graceMs": 10000, "ack.resendMs": 15000,
            "reconnect.baseMs": 1000, "reconnect.capMs": 300000, "reconnect.stableAfterSec": 60, "reconnect.firstWindowMs": 30000}
@@ -21,19 +22,44 @@ def sane(read):  # None for a missing or nonsensical value
     except (AttributeError, TypeError, ValueError):
         return None
 def number(value, most):
-    return sane(lambda: min(most, float(value)) if float(value) >= 0 else None)
+    return sane(lambda: min(most, float(value)) if float(value) >= 0 and math.isfinite(float(value)) else None)
 def milliseconds(text):
     return sane(lambda: datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000)
-def http(url, headers, body=None):  # status, Retry-After and JSON of the response; status 0 without a response
+class Redirected(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_):  # the gateway never redirects an agent
+        return None
+opener = urllib.request.build_opener(Redirected)
+def http(url, headers, body=None):
+    """Status, Retry-After and JSON of the gateway's answer; status 0 without one: only JSON with `success` under the gateway's header counts."""
     try:
         request = urllib.request.Request(url, body and json.dumps(body).encode(), {"Content-Type": "application/json", **headers})
-        with urllib.request.urlopen(request, timeout=20) as answer:
-            return answer.status, None, json.load(answer)
-    except urllib.error.HTTPError as refusal:
-        text = refusal.read()
-        return refusal.code, number(refusal.headers.get("Retry-After"), HOUR), json.loads(text) if text.startswith(b"{") else {}
-    except (OSError, ValueError) as error:
+        try:
+            answer = opener.open(request, timeout=20)
+        except urllib.error.HTTPError as refusal:
+            answer = refusal
+        with answer:
+            text, until = b"", time.monotonic() + 60
+            while part := answer.read1(65536):
+                text += part
+                if len(text) > MOST_BYTES or time.monotonic() > until:
+                    raise ValueError("the answer does not end")
+        said = json.loads(text)
+        if OWN not in answer.headers or said["success"] is not (200 <= answer.status < 300):
+            raise ValueError(f"something else than the gateway answered {answer.status}")
+        return answer.status, number(answer.headers.get("Retry-After"), HOUR), said
+    except (OSError, ValueError, KeyError, TypeError, wire.HTTPException) as error:
         return 0, None, {"code": repr(error)}
+def replace(path, content):
+    """Whole or not at all: a file in its place is never half written."""
+    file = os.open(path + ".next", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(file, "wb") as next:
+        next.write(content)
+        next.flush()
+        os.fsync(next.fileno())
+    os.replace(path + ".next", path)
+    folder = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
+    os.fsync(folder)
+    os.close(folder)
 
 def pair(gateway, state, token):  # section 1
     fingerprint = hashlib.sha256((open("/etc/machine-id").read() + os.path.abspath(state)).encode()).hexdigest()
@@ -43,9 +69,7 @@ def pair(gateway, state, token):  # section 1
             wish = {"enrollment_token": token, "pairing_code": answer["data"]["pairing_code"]}
             status, retry, answer = http(gateway + "/v1/pairing/auto-activate", {}, wish)
         if status == 201:
-            file = os.open(state + "/identity.json", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            os.write(file, json.dumps({**answer["data"], "gateway": gateway}).encode())
-            os.fsync(file)
+            replace(state + "/identity.json", json.dumps({**answer["data"], "gateway": gateway}).encode())
             return log("paired as", answer["data"]["device_id"])
         if 400 <= status < 500 and status != 429 and answer.get("code") not in BEGIN_AGAIN:
             break
@@ -54,8 +78,19 @@ def pair(gateway, state, token):  # section 1
 
 class Journal:  # section 8: a line when a command begins, one with its result, one when the gateway has confirmed it
     def __init__(self, path):
+        self.read(path)
+        confirmed = [id for id, entry in self.entries.items() if "confirmed" in entry]
+        old = [id for id in confirmed[:-1000] if self.entries[id]["confirmed"] < time.time() - 7 * 86400]
+        if old:
+            kept = [(id, entry) for id, entry in self.entries.items() if id not in set(old)]
+            replace(path, b"".join(self.line(id, entry) for id, entry in kept))
+            os.close(self.file)
+            self.read(path)
+    def line(self, id, what):
+        return (json.dumps({"id": id, "is": what}) + "\n").encode()
+    def read(self, path):
         self.entries, self.file = {}, os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-        raw = os.read(self.file, os.fstat(self.file).st_size)
+        raw = open(path, "rb").read()
         self.size = raw.rfind(b"\n") + 1  # a torn last line counts as never written
         os.ftruncate(self.file, self.size)
         for line in raw[: self.size].splitlines():
@@ -63,10 +98,12 @@ class Journal:  # section 8: a line when a command begins, one with its result, 
                 record = json.loads(line)
                 self.entries.setdefault(record["id"], {}).update(record["is"])
             except (ValueError, KeyError, TypeError):
-                log("THE JOURNAL IS DAMAGED, skipping this line:", line)
+                log("THE JOURNAL IS DAMAGED:", line)
+                for id in re.findall(rb'"id":\s*"([^"\\]+)"', line):  # a command whose id can be read has begun
+                    self.entries.setdefault(id.decode(errors="replace"), {})
     def write(self, id, **what):
         """Appends and syncs a record, then applies it. True if it is on the disk."""
-        line = (json.dumps({"id": id, "is": what}) + "\n").encode()
+        line = self.line(id, what)
         try:
             if os.write(self.file, line) != len(line):
                 raise OSError("no space left")
@@ -110,7 +147,9 @@ class Agent:
     def learn_time(self, text):
         server = milliseconds(text) or self.now()
         if abs(server - self.now()) > 1000:
-            self.offset, self.last = server - time.time() * 1000, 0
+            self.offset = server - time.time() * 1000
+        if self.last > server + 1000:  # or every later timestamp would be ahead, too
+            self.last = 0
 
     # Sections 5 to 7: frames to and from the gateway.
     def adjust(self, data):
@@ -202,7 +241,9 @@ class Agent:
                     except (ValueError, KeyError, TypeError, AttributeError) as error:
                         log("cannot read a frame:", repr(error))
         except InvalidStatusCode as refusal:
-            log("refused with", refusal.status_code)
+            log("refused with", refusal.status_code, "" if OWN in refusal.headers else "by something else than the gateway")
+            if OWN not in refusal.headers:
+                return None, False
             return number(refusal.headers.get("Retry-After"), HOUR), 400 <= refusal.status_code < 500
         except (OSError, WebSocketException, asyncio.TimeoutError) as error:
             log("the connection broke:", repr(error))
@@ -212,19 +253,22 @@ class Agent:
                 task.cancel()
         code, reason = (self.socket and self.socket.close_code) or 1006, (self.socket and self.socket.close_reason) or ""
         log("closed with", code, reason)
-        return number(reason.partition("ra=")[2] or None, HOUR), 4500 <= code <= 4999
+        return number((re.findall(r"(?:^|;)ra=([0-9.]+)", reason) or [None])[0], HOUR), 4500 <= code <= 4999
     def backoff(self, n):
         most = self.figures["reconnect.firstWindowMs"] if n == 0 else self.figures["reconnect.baseMs"] * 2 ** min(n, 30)
         return random.uniform(0, min(most, self.figures["reconnect.capMs"])) / 1000
     async def ask(self, n):  # asks REST until it accepts the agent
-        wait, corrected = self.backoff(n), False
+        wait, corrected, unanswered = self.backoff(n), False, 0
         while True:
             await asyncio.sleep(wait)
             status, retry, answer = await asyncio.to_thread(http, self.identity["gateway"] + "/v1/agent/me", self.headers())
             if status == 200:
                 return
-            details, wait = answer.get("details") or {}, ASK_EVERY if retry is None else retry * random.uniform(1, 1.1)
-            log("REST refuses:", status, answer.get("code"), details)
+            details, wait = answer.get("details") or {}, random.uniform(240, 360) if retry is None else retry * random.uniform(1, 1.1)
+            unanswered = unanswered + 1 if status == 0 else 0
+            if status == 0:
+                wait = self.backoff(unanswered)
+            log("REST refuses:" if status else "no answer:", status, answer.get("code"), details)
             if details.get("reason") == "timestamp_skew" and not corrected:
                 wait, corrected = 0, True
                 self.learn_time(details.get("serverTime"))

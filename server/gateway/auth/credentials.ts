@@ -70,8 +70,8 @@ const agent = (request: SignedPart): Credential => {
   return { kind: "agent", agentId, tenantId, timestamp, signature, v2: secondForm(request), request: { method, path, query } };
 };
 
-/** An agent sent it: the answer names the signature versions that this gateway accepts. */
-export const isSigned = (headers: HttpRequest["headers"]): boolean =>
+/** An agent sent it. */
+const isSigned = (headers: HttpRequest["headers"]): boolean =>
   headers[HEADERS.signature] !== undefined || headers[HEADERS.agentId] !== undefined || headers[HEADERS.timestamp] !== undefined || isSecondForm(headers);
 
 /** Throws UNAUTHORIZED for half a credential, VALIDATION_FAILED for more than one. */

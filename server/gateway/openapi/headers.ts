@@ -30,7 +30,7 @@ export const HEADER_COMPONENTS = {
   ),
   Deprecation: text("RFC 9745: since when the operation is deprecated, as @ and Unix seconds.", "@1797033600"),
   Sunset: text("RFC 8594: when the operation will be removed.", "Sat, 12 Jun 2027 00:00:00 GMT"),
-  [SIGNATURE_VERSIONS_HEADER]: text("To agents: the versions of request signatures that this gateway accepts.", "1,2"),
+  [SIGNATURE_VERSIONS_HEADER]: text("The versions of request signatures that this gateway accepts. An answer without this header is not the gateway's.", "1,2"),
 } satisfies Readonly<Record<string, Json>>;
 
 type HeaderName = keyof typeof HEADER_COMPONENTS;
@@ -43,7 +43,7 @@ const common = (op: Operation): readonly HeaderName[] => [
   "x-request-id",
   "x-svc-error-shape",
   ...(LIMITS[op.limit].length > 0 ? RATE_LIMIT : []),
-  ...(op.auth.includes("agent") || op.auth.includes("public") ? ([SIGNATURE_VERSIONS_HEADER] as const) : []),
+  SIGNATURE_VERSIONS_HEADER,
   ...(isKeyed(op) ? (["Idempotent-Replayed"] as const) : []),
 ];
 

@@ -11,7 +11,7 @@ import {
 import { type Clock, isoText } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
 import type { RateLimitVerdict } from "../../core/ports/rate-limiter.ts";
-import { type Credential, isSigned, readCredential } from "../auth/credentials.ts";
+import { type Credential, readCredential } from "../auth/credentials.ts";
 import { type Identity, NOBODY } from "../auth/identity.ts";
 import type { Entry } from "../call/operation-table.ts";
 import type { Answer, CallRequest, Failure, Pipeline } from "../call/pipeline.ts";
@@ -105,23 +105,23 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, rea
   const compressible = new Set(entries.filter(({ op }) => !hasSecret(op)));
   const types = new Map<Entry, FieldTypes>(entries.filter(({ op }) => op.rest.length > 0).map((entry) => [entry, fieldTypes(entry.op)]));
 
-  const headersOf = ({ headers: sent }: HttpRequest, info: RequestInfo, verdict: RateLimitVerdict | null): Record<string, string> => {
+  const headersOf = (info: RequestInfo, verdict: RateLimitVerdict | null): Record<string, string> => {
     const headers: Record<string, string> = {
       "Content-Type": "application/json; charset=utf-8",
       "Cache-Control": "no-store",
       "X-Content-Type-Options": "nosniff",
       "x-request-id": info.requestId,
+      [SIGNATURE_VERSIONS_HEADER]: SIGNATURE_VERSIONS,
     };
-    if (isSigned(sent)) headers[SIGNATURE_VERSIONS_HEADER] = SIGNATURE_VERSIONS;
     if (info.shapeChosen) Object.assign(headers, { "x-svc-error-shape": info.shape, Vary: "x-svc-error-shape" });
     if (verdict !== null) Object.assign(headers, limitHeaders(verdict, clock.now()));
     return headers;
   };
 
-  const jsonError = (error: AppError, { request, info }: Addressee, { verdict, headers }: Pick<Failure, "verdict" | "headers">): HttpResponse => ({
+  const jsonError = (error: AppError, { info }: Addressee, { verdict, headers }: Pick<Failure, "verdict" | "headers">): HttpResponse => ({
     status: error.status,
     headers: {
-      ...headersOf(request, info, error instanceof RateLimited ? error.verdict : verdict),
+      ...headersOf(info, error instanceof RateLimited ? error.verdict : verdict),
       ...(error.status === 401 ? { "WWW-Authenticate": "Bearer" } : {}),
       ...(error.status === 426 ? UPGRADE_HEADERS : {}),
       ...(error.retryAfter === undefined ? {} : { "Retry-After": String(Math.max(1, Math.ceil(error.retryAfter))) }),
@@ -150,7 +150,7 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, rea
 
   const renderAnswer = (entry: Entry, answer: Answer, { request, info }: Addressee): HttpResponse | HttpStream => {
     const { op } = entry;
-    const headers = headersOf(request, info, answer.verdict);
+    const headers = headersOf(info, answer.verdict);
     const location = locationOf(op, answer.result);
     if (location !== null) headers["Location"] = location;
     if (op.status === 303) headers["Location"] = (answer.result as { readonly location: string }).location;
@@ -216,7 +216,7 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, rea
     const outcome = await pipeline.call(asked);
     const [to, verdict] = [{ request, info, readsProtobuf: readsProtobuf(request, match) }, verdictOf(outcome)];
     const refuse = (error: unknown) => renderError(pipeline.toAppError(error), to, { verdict, headers: {} });
-    if (outcome.ok && isStream) return renderEvents(outcome.answer, { headers: headersOf(request, info, verdict), info, clock }).catch(refuse);
+    if (outcome.ok && isStream) return renderEvents(outcome.answer, { headers: headersOf(info, verdict), info, clock }).catch(refuse);
     if (outcome.ok) return renderAnswer(entry, outcome.answer, to);
     const { failure } = outcome;
     return hasSignInPage && isSignInVisit(entry, request) ? renderSignInPage(failure.error, info.requestId) : renderError(failure.error, to, failure);

@@ -4,7 +4,7 @@ import { fetchRequestHandler } from "@trpc/server/adapters/fetch";
 import { SIGNATURE_VERSIONS, SIGNATURE_VERSIONS_HEADER } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError, isAppError } from "../../core/errors.ts";
-import { type Credential, isSigned, readCredential } from "../auth/credentials.ts";
+import { type Credential, readCredential } from "../auth/credentials.ts";
 import { type Identity, NOBODY } from "../auth/identity.ts";
 import type { Entry } from "../call/operation-table.ts";
 import type { Pipeline } from "../call/pipeline.ts";
@@ -33,14 +33,14 @@ export interface TrpcDeps {
 
 const MAX_BATCH_BYTES = 1_048_576;
 
-const headersOf = (request: HttpRequest, info: RequestInfo, calls: TrpcCalls | null, clock: Clock): Record<string, string> => {
+const headersOf = (info: RequestInfo, calls: TrpcCalls | null, clock: Clock): Record<string, string> => {
   const headers: Record<string, string> = {
     "Content-Type": "application/json; charset=utf-8",
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
     "x-request-id": info.requestId,
+    [SIGNATURE_VERSIONS_HEADER]: SIGNATURE_VERSIONS,
   };
-  if (isSigned(request.headers)) headers[SIGNATURE_VERSIONS_HEADER] = SIGNATURE_VERSIONS;
   if (calls === null) return headers;
   if (calls.verdict !== null) Object.assign(headers, limitHeaders(calls.verdict, clock.now()));
   if (calls.replayed) headers["Idempotent-Replayed"] = "true";
@@ -122,7 +122,7 @@ export const createTrpc = (deps: TrpcDeps): HttpTransport => {
     const calls = openCalls(request, info, { gone, notes, identify, reidentify: (entry) => reidentifier(request, info, body)(entry) });
     const { status, json } = asked.batch ? await all(asked, calls) : await one(asked, 0, calls);
     const compress = asked.paths.every((path) => compressible.has(path));
-    return { status, headers: headersOf(request, info, calls, clock), body: JSON.stringify(json), cookies: calls.cookies, compress };
+    return { status, headers: headersOf(info, calls, clock), body: JSON.stringify(json), cookies: calls.cookies, compress };
   };
 
   const stream = async (context: RequestContext, info: RequestInfo, body: Uint8Array): Promise<void> => {
@@ -159,7 +159,7 @@ export const createTrpc = (deps: TrpcDeps): HttpTransport => {
     const outHeaders = {
       ...Object.fromEntries(response.headers),
       "x-request-id": info.requestId,
-      ...(isSigned(request.headers) ? { [SIGNATURE_VERSIONS_HEADER]: SIGNATURE_VERSIONS } : {}),
+      [SIGNATURE_VERSIONS_HEADER]: SIGNATURE_VERSIONS,
     };
     const out = { status: response.status, headers: outHeaders };
     if (response.body === null) void context.respond({ ...out, body: null });
@@ -171,7 +171,7 @@ export const createTrpc = (deps: TrpcDeps): HttpTransport => {
     const { status, json } = shapeOf(toTrpcError(error), undefined, context);
     return {
       status,
-      headers: { ...headersOf(request, info, null, clock), ...failureHeaders(error) },
+      headers: { ...headersOf(info, null, clock), ...failureHeaders(error) },
       body: JSON.stringify(json),
       close: status === 413,
     };

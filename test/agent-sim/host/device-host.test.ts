@@ -79,7 +79,13 @@ describe("the reported state", () => {
         return {} as ReportedApp; // as: nobody reads it
       },
     };
-    const sync = createStateSync({ host, call, time, applied: { get: () => version, raise: (next) => (version = Math.max(version, next)) } });
+    const sync = createStateSync({
+      host,
+      call,
+      time,
+      applied: { get: () => version, raise: (next) => (version = Math.max(version, next)) },
+      random: () => 0.5,
+    });
     sync.start();
     return sync;
   };

@@ -1,4 +1,6 @@
 // When a delivery is tried again, and when a webhook that keeps failing is given up.
+import { readSeconds } from "../../../../protocol/index.ts";
+
 const MINUTE = 60;
 const HOUR = 3_600;
 /** The delay after each failed attempt; after the last one the delivery is exhausted. About 75 hours in all. */
@@ -21,8 +23,10 @@ export interface FailedAttempt {
 
 const retryAfterSeconds = (text: string | null, now: Date): number | null => {
   if (text === null) return null;
-  if (/^\d{1,9}$/.test(text.trim())) return Number(text);
-  const at = Date.parse(text);
+  const seconds = readSeconds(text);
+  if (seconds !== null) return seconds;
+  // JavaScript reads numbers as dates, too; a date of HTTP names its day.
+  const at = /^[A-Za-z]/.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(at) ? null : (at - now.getTime()) / 1_000;
 };
 
