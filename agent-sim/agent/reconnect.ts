@@ -11,9 +11,12 @@ const ASK_MS = { least: 240_000, most: 360_000 };
 /** A wait this long is reported to the machine's operator. */
 const LONG_WAIT_MS = 300_000;
 
+/** A proxy without its backend refuses the whole fleet at one moment, so the agents come back over this time. */
+const FOREIGN_WINDOW_MS = 20_000;
+
 /** `refused`: by the gateway. What a proxy answers to an upgrade is a connection that was `closed`. */
 export type SessionEnd =
-  | { readonly kind: "closed"; readonly code: number; readonly reason: string; readonly wasReady: boolean }
+  | { readonly kind: "closed"; readonly code: number; readonly reason: string; readonly wasReady: boolean; readonly isForeign?: true }
   | {
       readonly kind: "refused";
       readonly status: number;
@@ -49,9 +52,12 @@ export interface ReconnectDecision {
   readonly alarm: string | null;
 }
 
-/** Full jitter: random(0, min(cap, base · 2^n)). */
-export const backoffMs = (attempt: number, { baseMs, capMs }: ReconnectTimes, random: Random): number =>
-  random() * Math.min(capMs, baseMs * 2 ** Math.min(attempt, 30));
+/** Full jitter: random(0, min(cap, base · 2^n)), over `leastWindowMs` at least. */
+export const backoffMs = (
+  attempt: number,
+  { baseMs, capMs, leastWindowMs = 0 }: ReconnectTimes & { readonly leastWindowMs?: number },
+  random: Random,
+): number => random() * Math.min(capMs, Math.max(leastWindowMs, baseMs * 2 ** Math.min(attempt, 30)));
 
 /** `token;ra=2.5` → 2500, at most an hour. */
 export const waitInReason = (reason: string): number | null => givenWaitMs(/;ra=([^;]*)/.exec(reason)?.[1]);
@@ -67,7 +73,9 @@ const spread = (waitMs: number, { times, random }: ReconnectContext): number =>
 
 /** After a ready session the whole fleet may be reconnecting, so the first wait is spread over the gateway's window. */
 const defaultWaitMs = (end: SessionEnd, { attempt, times, random }: ReconnectContext): number =>
-  end.kind === "closed" && end.wasReady && attempt === 0 ? random() * times.firstWindowMs : backoffMs(attempt, times, random);
+  end.kind === "closed" && end.wasReady && attempt === 0
+    ? random() * times.firstWindowMs
+    : backoffMs(attempt, end.kind === "closed" && end.isForeign ? { ...times, leastWindowMs: FOREIGN_WINDOW_MS } : times, random);
 
 const reconnect = (reconnectInMs: number, pollEveryMs: number | null, alarm: string | null = null): ReconnectDecision => ({
   reconnectInMs,

@@ -44,7 +44,7 @@ export interface Socket {
 export const socketUrl = (url: string): string => `${url.replace(/\/+$/, "").replace(/^http/, "ws")}${CONNECT_PATHS[0]}`;
 
 /** No word of the gateway: the connection counts as broken. */
-const foreign = (reason: string): SessionEnd => ({ kind: "closed", code: 1006, reason, wasReady: false });
+const foreign = (reason: string): SessionEnd => ({ kind: "closed", code: 1006, reason, wasReady: false, isForeign: true });
 const readRefusal = (raw: RawAnswer): SessionEnd => {
   try {
     const answer = ownAnswer(raw);

@@ -16,6 +16,7 @@ const now: ReconnectContext = {
   random: () => 0.5,
 };
 const closed = (code: number, reason = "", wasReady = true): SessionEnd => ({ kind: "closed", code, reason, wasReady });
+const foreign: SessionEnd = { kind: "closed", code: 1006, reason: "", wasReady: false, isForeign: true };
 const refused = (status: number, reason = "", more: { code?: string; retryAfterMs?: number } = {}): SessionEnd => ({
   kind: "refused",
   status,
@@ -51,6 +52,8 @@ describe("backoff", () => {
     [closed(1006), { attempt: 3 }, 0, 8_000],
     [closed(1000), {}, 0, 20_000],
     [closed(4002, "heartbeat_timeout"), { attempt: 1 }, 0, 2_000],
+    [foreign, { attempt: 1 }, 0, 20_000],
+    [foreign, { attempt: 6 }, 0, 64_000],
     [closed(4123, "a_new_reason", false), {}, 0, 1_000],
     [closed(4040, "server_error"), { attempt: 20 }, 0, 300_000],
     [refused(500), {}, 0, 1_000],

@@ -129,7 +129,7 @@ class Agent:
         self.url = plan.get("url") or self.identity["gateway"].replace("http", "ws", 1) + "/v1/agent/connect"
         self.cold_ms = number(plan.get("coldStartMs", 30000), HOUR * 1000) or 0
         self.state, self.journal, self.instance, self.figures = state, Journal(state + "/journal"), str(uuid.uuid4()), dict(FIGURES)
-        self.offset, self.last, self.ready = 0, 0, None
+        self.offset, self.last, self.ready, self.foreign = 0, 0, None, False
         for id in [id for id, entry in self.journal.entries.items() if "result" not in entry]:
             if not self.journal.write(id, result={"status": "failed", "code": "AGENT_RESTARTED"}):
                 sys.exit("cannot write the state folder")
@@ -230,7 +230,7 @@ class Agent:
 
     # Sections 4 and 9: connections, and how to reconnect.
     async def session(self):  # returns the wait in seconds that the gateway asked for, or None; and whether it says stop
-        self.socket, self.tasks, self.frames, self.carries, self.unanswered = None, [], 0, {}, 0
+        self.foreign, self.socket, self.tasks, self.frames, self.carries, self.unanswered = False, None, [], 0, {}, 0
         try:
             async with connect(self.url, subprotocols=["mooring-agent.v1"], extra_headers=self.headers(), compression=None,
                                ping_interval=None, open_timeout=15, close_timeout=2, max_size=2**18) as self.socket:
@@ -243,6 +243,7 @@ class Agent:
         except InvalidStatusCode as refusal:
             log("refused with", refusal.status_code, "" if OWN in refusal.headers else "by something else than the gateway")
             if OWN not in refusal.headers:
+                self.foreign = True
                 return None, False
             return number(refusal.headers.get("Retry-After"), HOUR), 400 <= refusal.status_code < 500
         except (OSError, WebSocketException, asyncio.TimeoutError) as error:
@@ -256,7 +257,7 @@ class Agent:
         return number((re.findall(r"(?:^|;)ra=([0-9.]+)", reason) or [None])[0], HOUR), 4500 <= code <= 4999
     def backoff(self, n):
         most = self.figures["reconnect.firstWindowMs"] if n == 0 else self.figures["reconnect.baseMs"] * 2 ** min(n, 30)
-        return random.uniform(0, min(most, self.figures["reconnect.capMs"])) / 1000
+        return random.uniform(0, min(max(most, 20000 if self.foreign else 0), self.figures["reconnect.capMs"])) / 1000
     async def ask(self, n):  # asks REST until it accepts the agent
         wait, corrected, unanswered = self.backoff(n), False, 0
         while True:
