@@ -25,6 +25,8 @@ const open = async (hash = ""): Promise<void> => {
   await visitor.page.goto(`/v1/docs${hash}`, { waitUntil: "domcontentloaded" });
   await visitor.page.getByRole("status").getByText("operations").waitFor();
 };
+/** Swagger UI draws the group first, which takes a busy machine long. */
+const DRAWN = { timeout: 30_000 };
 const groups = (): Promise<string[]> =>
   visitor.page.locator("nav summary").evaluateAll((all) => all.filter((each) => each.checkVisibility()).map((each) => each.textContent ?? ""));
 const drawn = () => visitor.page.locator(".opblock");
@@ -64,7 +66,7 @@ test.each(["/v1", "/api/v1"])("a link below %s/docs opens its operation alone, a
   page.on("request", (request) => void called.push(new URL(request.url()).pathname));
   await page.goto(`${prefix}/docs#/Devices/devices.list`, { waitUntil: "domcontentloaded" });
   const operation = page.locator(".opblock.is-open");
-  await operation.getByRole("button", { name: "Execute" }).waitFor();
+  await operation.getByRole("button", { name: "Execute" }).waitFor(DRAWN);
   expect(await page.locator(".opblock-tag").count()).toBe(1);
   expect(await operation.count()).toBe(1);
   await page.getByRole("button", { name: "Authorize", exact: true }).click();
@@ -88,7 +90,7 @@ test.each(["/v1", "/api/v1"])("a link below %s/docs opens its operation alone, a
   // The next group opens in the place of the last one, and the key is still there.
   await page.getByLabel("Filter").fill("webhooks.list");
   await page.locator("nav").getByRole("link", { name: "List webhooks" }).click();
-  await page.locator(".opblock.is-open", { hasText: "List webhooks" }).waitFor();
+  await page.locator(".opblock.is-open", { hasText: "List webhooks" }).waitFor(DRAWN);
   expect(await page.locator(".opblock-tag").count()).toBe(1);
   expect(await page.evaluate<string>("localStorage.getItem('authorized') ?? ''")).toContain(apiKey);
   expect(own.problems).toEqual([]);
