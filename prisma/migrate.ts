@@ -45,7 +45,9 @@ const writeNext = async (name: string): Promise<number> => {
   const file = join(folder, `${stamp}_${name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "_")}`, "migration.sql");
   await mkdir(join(file, ".."));
   await writeFile(file, sql);
-  process.stdout.write(`${file}\nRead it before you commit it: a rename shows as a drop and an add, and you have to write CHECK constraints by hand.\n`);
+  process.stdout.write(
+    `${file}\nRead it before you commit it: a rename shows as a drop and an add, and you have to write CHECK constraints by hand. test/conventions/migrations.test.ts says what may not lock.\n`,
+  );
   return 0;
 };
 

@@ -88,7 +88,7 @@ const openBase = async (deps: BaseDeps): Promise<Base> => {
   const { config, life, log, settings } = deps;
   const nodeId = config.NODE_ID ?? `node_${randomUUID().slice(0, 8)}`;
   const state: NodeState = { draining: false, listeners: [], port: config.PORT, internalPort: config.INTERNAL_PORT };
-  const installation = await openInstallation(config, life, log);
+  const installation = await openInstallation(config, life, { log });
   const traces = await openTraces({ endpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT, service: { version, nodeId }, life, log });
   const metrics = createMetrics();
   const cluster = openCluster({ ...deps, nodeId, clock: systemClock, onNudge: metrics.channelMeters.nudged, settings: settings.cluster });

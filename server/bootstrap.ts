@@ -21,6 +21,7 @@ import { createTrustedOutbound } from "./platform/outbound/outbound.ts";
 import type { Log } from "./platform/telemetry/log.ts";
 import { createMetrics } from "./platform/telemetry/metrics.ts";
 import { createOwnSpans } from "./platform/telemetry/own-spans.ts";
+import { createWaits } from "./platform/waits.ts";
 import { SERVICE } from "./version.ts";
 
 export type BootstrapRequest = EnsureTenant;
@@ -121,7 +122,7 @@ export const openBootstrap = async (config: Config, life: Lifecycle, { log, onNo
   const configured = publicUrlOf(config);
   const isNew = config.DATABASE_URL === undefined && !existsSync(join(config.DATA_DIR, "postgres"));
   if (isNew && (await answers(configured))) throw otherSettings(configured, config);
-  const installation = await openInstallation(config, life, log);
+  const installation = await openInstallation(config, life, { log, waits: createWaits({ say: onNotice }), connectWithinMs: 0 });
   const node = {
     report: () => ({ nodeId: "cli", address: "", host: "", pid: 0, version: "", draining: true, overloaded: false, connections: 0, ready: 0 }),
     drain: () => undefined,

@@ -11,10 +11,11 @@ import { openRedisBus, type RedisBusSettings } from "./platform/cluster/bus-redi
 import { type ChangeNotifier, createChangeNotifier } from "./platform/cluster/change-notifier.ts";
 import { createMemoryRateLimiter } from "./platform/cluster/rate-limit.ts";
 import { createRedisRateLimiter } from "./platform/cluster/rate-limit-redis.ts";
-import { openRedis, type RedisSettings } from "./platform/cluster/redis.ts";
+import { openRedis, type Redis, type RedisSettings } from "./platform/cluster/redis.ts";
 import { openRedisSessionOwners } from "./platform/cluster/session-owners-redis.ts";
 import { type CountedSignatureMemory, createSignatureMemory } from "./platform/signature-memory.ts";
 import type { Log } from "./platform/telemetry/log.ts";
+import { loggedWaits, placeOf } from "./platform/waits.ts";
 
 interface Shared {
   readonly bus: Bus;
@@ -66,9 +67,21 @@ const openInProcess = ({ life, clock }: ClusterDeps): Shared => ({
   stats: { limitsAlone: () => 0, signaturesAlone: () => 0 },
 });
 
+/** Nobody waits: the node serves without Redis. It says so until Redis was there for the first time. */
+const tellUntilConnected = (url: string, redis: Redis, { life, log }: Pick<ClusterDeps, "life" | "log">): void => {
+  const connected = new Promise<void>((resolve, reject) => {
+    redis.onConnected(resolve);
+    life.signal.addEventListener("abort", reject, { once: true });
+  });
+  loggedWaits(log)
+    .during({ on: "Redis", at: placeOf(url) }, () => connected)
+    .catch(() => undefined);
+};
+
 const openOverRedis = (url: string, { config, life, nodeId, clock, log, liveNodes, settings }: ClusterDeps): Shared => {
   const connection = { url, name: `mooring:${nodeId}`, settings: settings?.redis, onError: (error: unknown) => log.warn({ error }, "Redis is away") };
   const redis = life.use("redis", openRedis(connection));
+  tellUntilConnected(url, redis, { life, log });
   const bus = life.use("bus", openRedisBus({ ...connection, redis, nodeId, ownChannel: nodeChannel(nodeId), bus: settings?.bus }));
   const ttlMs = Math.max(MIN_ENTRY_MS, config.HEARTBEAT_SECONDS * 1_000 * ENTRY_HEARTBEATS);
   const limiter = createRedisRateLimiter({ redis, clock, liveNodes });

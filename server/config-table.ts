@@ -3,7 +3,7 @@ import { type Config, Settings } from "./config.ts";
 import { words } from "./config-values.ts";
 
 const SECRETS: ReadonlySet<string> = new Set(
-  words("INTERNAL_TOKEN,MASTER_KEY,DATABASE_URL,REDIS_URL,STRIPE_SECRET_KEY,STRIPE_WEBHOOK_SECRET,SMTP_URL,OIDC_CLIENT_SECRET"),
+  words("INTERNAL_TOKEN,MASTER_KEY,DATABASE_URL,DATABASE_MIGRATION_URL,REDIS_URL,STRIPE_SECRET_KEY,STRIPE_WEBHOOK_SECRET,SMTP_URL,OIDC_CLIENT_SECRET"),
 );
 
 export interface ConfigRow {

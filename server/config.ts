@@ -51,6 +51,10 @@ export const Settings = z.object({
     .url({ protocol: /^postgres(ql)?$/ })
     .optional()
     .describe("PostgreSQL 15 or newer; if unset, the gateway runs an embedded PostgreSQL 18"),
+  DATABASE_MIGRATION_URL: z
+    .url({ protocol: /^postgres(ql)?$/ })
+    .optional()
+    .describe("the same database for migrations, past a pooler or as a role that owns the tables; default DATABASE_URL"),
   DATABASE_POOL: integer(20, 2, 200).describe("size of this process's PostgreSQL connection pool"),
   DATABASE_STATEMENTS: z
     .enum(["named", "unnamed"])
@@ -168,6 +172,14 @@ export type Config = z.output<typeof Settings>;
 /** Any host name other than localhost may resolve to a public address. */
 const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
 
+/** The first says nothing without the second. */
+const NEEDS = [
+  ["DATABASE_MIGRATION_URL", "DATABASE_URL"],
+  ["OIDC_JWKS_URI", "OIDC_ISSUER"],
+  ["OIDC_CLIENT_ID", "OIDC_ISSUER"],
+  ["OIDC_CLIENT_SECRET", "OIDC_CLIENT_ID"],
+] as const;
+
 /** Checks that involve two variables. They read the raw text, so that they are reported together with all other problems. */
 const relations = (given: Env): readonly string[] => [
   ...(given["DATABASE_URL"] !== undefined && given["MASTER_KEY"] === undefined
@@ -175,13 +187,11 @@ const relations = (given: Env): readonly string[] => [
     : []),
   ...(given["TLS_CERT_FILE"] !== undefined && given["TLS_KEY_FILE"] === undefined ? ["TLS_KEY_FILE: is required with TLS_CERT_FILE"] : []),
   ...(given["TLS_KEY_FILE"] !== undefined && given["TLS_CERT_FILE"] === undefined ? ["TLS_CERT_FILE: is required with TLS_KEY_FILE"] : []),
-  ...(given["OIDC_JWKS_URI"] !== undefined && given["OIDC_ISSUER"] === undefined ? ["OIDC_JWKS_URI: needs OIDC_ISSUER"] : []),
   ...(given["SMTP_URL"] !== undefined && given["MAIL_FROM"] === undefined ? ["MAIL_FROM: is required with SMTP_URL"] : []),
-  ...(given["OIDC_CLIENT_ID"] !== undefined && given["OIDC_ISSUER"] === undefined ? ["OIDC_CLIENT_ID: needs OIDC_ISSUER"] : []),
-  ...(given["OIDC_CLIENT_SECRET"] !== undefined && given["OIDC_CLIENT_ID"] === undefined ? ["OIDC_CLIENT_SECRET: needs OIDC_CLIENT_ID"] : []),
   ...(given["STRIPE_SECRET_KEY"] !== undefined && given["STRIPE_WEBHOOK_SECRET"] === undefined
     ? ["STRIPE_WEBHOOK_SECRET: is required with STRIPE_SECRET_KEY; without it no payment would ever change a plan"]
     : []),
+  ...NEEDS.flatMap(([name, needed]) => (given[name] !== undefined && given[needed] === undefined ? [`${name}: needs ${needed}`] : [])),
   ...(given["NODE_ENV"] === "production" && given["OIDC_ISSUER"]?.startsWith("http:") ? ["OIDC_ISSUER: must be https in production"] : []),
   // A scraper on another machine could not read a generated token from DATA_DIR.
   ...(given["INTERNAL_HOST"] !== undefined && !isLoopback(given["INTERNAL_HOST"]) && given["INTERNAL_TOKEN"] === undefined

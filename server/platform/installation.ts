@@ -15,6 +15,7 @@ import { createTrustedOutbound } from "./outbound/outbound.ts";
 import { openEmbeddedPostgres } from "./postgres/embedded-postgres.ts";
 import { createSecretBox, type SecretBox } from "./secrets.ts";
 import type { Log } from "./telemetry/log.ts";
+import { loggedWaits, placeOf, type Waits } from "./waits.ts";
 
 export interface Installation {
   readonly db: Db;
@@ -25,8 +26,20 @@ export interface Installation {
   readonly trusted: Outbound;
 }
 
-const databaseUrl = async (config: Config, life: Lifecycle, log: Log): Promise<string> =>
-  config.DATABASE_URL ?? life.use("postgres", await openEmbeddedPostgres({ dataDir: join(config.DATA_DIR, "postgres"), log })).url;
+/** A gateway that starts before its database waits this long; its service manager then tries again. */
+const CONNECT_WITHIN_MS = 300_000;
+
+export interface InstallationOptions {
+  readonly log: Log;
+  readonly waits?: Waits;
+  /** 0 for a person who waits for an answer. */
+  readonly connectWithinMs?: number;
+}
+
+type Opening = Required<InstallationOptions>;
+
+const databaseUrl = async (config: Config, life: Lifecycle, { log, waits }: Opening): Promise<string> =>
+  config.DATABASE_URL ?? life.use("postgres", await openEmbeddedPostgres({ dataDir: join(config.DATA_DIR, "postgres"), log, waits })).url;
 
 /** With an outside database the key is required: a generated one would differ from node to node. */
 const masterKey = async (config: Config): Promise<Uint8Array> => {
@@ -45,18 +58,21 @@ const openTokens = async (config: Config, outbound: Outbound): Promise<Tokens> =
 };
 
 /** If a database that the operator named refuses us, the settings are wrong. */
-const migrateOrExplain = async (config: Config, url: string): Promise<readonly string[]> => {
+const migrateOrExplain = async (config: Config, url: string, { waits, connectWithinMs }: Opening): Promise<readonly string[]> => {
   try {
-    return await migrate({ url });
+    return await migrate({ url, waits, connectWithinMs });
   } catch (error) {
     if (config.DATABASE_URL === undefined || !isUnavailable(error)) throw error;
-    throw new ConfigError(`DATABASE_URL: the database at ${new URL(url).host} cannot be used: ${(error as Error).message}`, { cause: error });
+    const setting = config.DATABASE_MIGRATION_URL === undefined ? "DATABASE_URL" : "DATABASE_MIGRATION_URL";
+    throw new ConfigError(`${setting}: the database at ${placeOf(url)} cannot be used: ${(error as Error).message}`, { cause: error });
   }
 };
 
-export const openInstallation = async (config: Config, life: Lifecycle, log: Log): Promise<Installation> => {
-  const url = await databaseUrl(config, life, log);
-  const applied = await migrateOrExplain(config, url);
+export const openInstallation = async (config: Config, life: Lifecycle, options: InstallationOptions): Promise<Installation> => {
+  const { log } = options;
+  const opening: Opening = { waits: loggedWaits(log), connectWithinMs: CONNECT_WITHIN_MS, ...options };
+  const url = await databaseUrl(config, life, opening);
+  const applied = await migrateOrExplain(config, config.DATABASE_MIGRATION_URL ?? url, opening);
   if (applied.length > 0) log.info({ migrations: applied }, "migrated");
   const db = life.use("db", await openDb({ url, poolSize: config.DATABASE_POOL, namedStatements: config.DATABASE_STATEMENTS === "named", log }));
   const trusted = life.use("calls to providers", createTrustedOutbound());

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { migrate } from "../../server/platform/database/migrate.ts";
 import { startWorld, type World } from "../kit/gateway/world.ts";
-import { createEmptyDatabase, createTestDatabase } from "../kit/stores/database.ts";
+import { createEmptyDatabase, createTestDatabase, withClient } from "../kit/stores/database.ts";
 import { type PgBouncer, startPgBouncer } from "../kit/stores/pgbouncer.ts";
 
 let pooler: PgBouncer;
@@ -21,6 +21,21 @@ test("three migrations at once through the pooler migrate an empty database once
   const url = pooler.through(await createEmptyDatabase());
   const applied = await Promise.all([migrate({ url }), migrate({ url }), migrate({ url })]);
   expect(applied.filter((names) => names.length > 0)).toHaveLength(1);
+});
+
+test("a migration leaves no lock in a session that the pooler keeps, so the second start migrates, too", async () => {
+  const lasting = await startPgBouncer(inject("databaseUrl"), { idleSeconds: 600 });
+  try {
+    const direct = new URL(await createEmptyDatabase());
+    const url = lasting.through(direct.href);
+    expect(await migrate({ url })).not.toEqual([]);
+    const locks = "select count(*)::int as held from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = $1)";
+    const held = await withClient(inject("databaseUrl"), async (client) => (await client.query(locks, [direct.pathname.slice(1)])).rows);
+    expect(held).toEqual([{ held: 0 }]);
+    expect(await migrate({ url })).toEqual([]);
+  } finally {
+    await lasting.close();
+  }
 });
 
 test("twelve devices poll and acknowledge at once through few sessions, and each command ends once", async () => {

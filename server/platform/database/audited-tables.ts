@@ -37,10 +37,18 @@ export const NOT_WATCHED: Readonly<Record<string, string>> = {
   alert_signals: "events, which are recorded already",
 };
 
+const MARKER = "/* mooring migration audit */";
+
 /** A database whose migrations do not know the log, as a test's may be, has nothing to attach. */
-export const watchTables = async (client: pg.Client): Promise<void> => {
+export const watchTables = async (
+  client: Pick<pg.Pool, "query">,
+  untilLocked: <T>(marker: string, attempt: () => Promise<T>) => Promise<T>,
+  lockTimeoutMs: number,
+): Promise<void> => {
   const { rows } = await client.query<{ known: boolean }>("select to_regproc('audit_attach') is not null as known");
   if (rows[0]?.known !== true) return;
-  const attach = () => client.query<{ name: string | null }>("select audit_attach($1) as name", [Object.keys(NOT_WATCHED)]);
-  while ((await attach()).rows[0]?.name !== null);
+  // Each statement is one transaction, so each table's lock lasts for a moment.
+  const text = `${MARKER} with limits as materialized (select set_config('lock_timeout', $2, true)) select audit_attach($1) as name from limits`;
+  const attach = () => client.query<{ name: string | null }>(text, [Object.keys(NOT_WATCHED), String(lockTimeoutMs)]);
+  while ((await untilLocked(MARKER, attach)).rows[0]?.name !== null);
 };

@@ -1,49 +1,47 @@
 // Migrates a database to the newest version, safely when several nodes start at once.
 import type { MigrationList, SchemaEngine } from "@prisma/schema-engine-wasm";
-import pg from "pg";
+import type pg from "pg";
+import { LOCK_TIMEOUT_MS, untilLocked } from "../lock-waits.ts";
+import { withMigrationLock } from "../migration-lock.ts";
+import { runScript, scriptFingerprint } from "../migration-scripts.ts";
+import { placeOf, silentWaits, type Waits } from "../waits.ts";
 import { watchTables } from "./audited-tables.ts";
-import { EVERYTHING, migrationsFolder, readMigrations, readSchema, schemaFolder, scriptFingerprint, withSchemaEngine } from "./schema-engine.ts";
-
-// Advisory lock of a running migration. Prisma's own lock has another number, so `prisma migrate deploy` still works.
-const MIGRATION_LOCK = 7_177_001;
-// Long enough for another node's heavy migration; a stuck one fails our start.
-const LOCK_WAIT_MS = 120_000;
+import { EVERYTHING, migrationsFolder, readMigrations, readSchema, schemaFolder, withSchemaEngine } from "./schema-engine.ts";
 
 export interface MigrateOptions {
   readonly url: string;
   /** The folder of migrations; tests set another than the package's own. */
   readonly folder?: string;
+  readonly waits?: Waits;
+  /** How long the database may be away before this fails; by default not at all. */
+  readonly connectWithinMs?: number;
+  /** How long one attempt of a script waits for a lock; 0 for ever, which a test shows to be wrong. */
+  readonly lockTimeoutMs?: number;
 }
 
-/**
- * Applies the missing migrations and returns the names of those that this call applied, oldest first.
- * A connection of its own holds the lock: it ends with this process, however that dies, and the next node continues.
- */
-export const migrate = async ({ url, folder = migrationsFolder() }: MigrateOptions): Promise<readonly string[]> => {
-  const guard = new pg.Client({ connectionString: url, application_name: "mooring migrate", connectionTimeoutMillis: 10_000 });
-  // Without a listener a lost guard would end the process; the engine's own statements report the failure.
-  guard.on("error", () => undefined);
-  await guard.connect();
-  try {
-    // A transaction holds the lock: a pooler may give each transaction another session, and a session lock would stay behind.
-    await guard.query(`begin;set local lock_timeout=${LOCK_WAIT_MS};set local idle_in_transaction_session_timeout=0`);
-    await guard.query("select pg_advisory_xact_lock($1)", [MIGRATION_LOCK]);
+/** Applies the missing migrations and returns the names of those that this call applied, oldest first. */
+export const migrate = async (options: MigrateOptions): Promise<readonly string[]> => {
+  const { url, folder = migrationsFolder(), waits = silentWaits, lockTimeoutMs = LOCK_TIMEOUT_MS } = options;
+  return withMigrationLock({ url, waits, connectWithinMs: options.connectWithinMs ?? 0 }, async (guard) => {
     const migrationsList = await readMigrations(folder);
-    const applied = await withSchemaEngine(url, async (engine) => {
-      await settleUnfinished(engine, guard, migrationsList);
-      return (await engine.applyMigrations({ migrationsList, filters: EVERYTHING })).appliedMigrationNames;
-    });
-    // Ends the transaction of the lock, so that each table below gets one of its own.
-    await guard.query("commit");
-    await watchTables(guard);
-    return applied;
-  } finally {
-    await guard.end();
-  }
+    const locks = { observer: guard, waits, at: placeOf(url), lockTimeoutMs };
+    const nameOf = (script: string): string =>
+      migrationsList.migrationDirectories.find(({ migrationFile: { content } }) => content.tag === "ok" && content.value === script)?.path ?? "unknown";
+    return withSchemaEngine(
+      url,
+      async (engine, pool) => {
+        await settleUnfinished(engine, guard, migrationsList);
+        const { appliedMigrationNames } = await engine.applyMigrations({ migrationsList, filters: EVERYTHING });
+        await watchTables(pool, (marker, attach) => untilLocked({ on: "the locks of the audited tables", marker }, locks, attach), lockTimeoutMs);
+        return appliedMigrationNames;
+      },
+      (script, pool) => runScript(script, { ...locks, pool, nameOf }),
+    );
+  });
 };
 
-// A migration that was begun and never reported: it failed, or its node was killed. Each script is one transaction that also leaves its scriptFingerprint,
-// so the database knows whether it was committed. Prisma alone could not tell, and would refuse every later start until a person decides.
+// A migration that was begun and never reported: it failed, or its node was killed. Each script ends by leaving its scriptFingerprint,
+// so the database knows whether it is through. Prisma alone could not tell, and would refuse every later start until a person decides.
 const settleUnfinished = async (engine: SchemaEngine, guard: pg.Client, migrationsList: MigrationList): Promise<void> => {
   const { rows: tables } = await guard.query<{ note: string | null }>(
     "select obj_description(oid) as note from pg_class where oid = to_regclass('_prisma_migrations')",

@@ -1,6 +1,5 @@
 // Runs Prisma's schema engine inside Node: it reads prisma/schema and prisma/migrations, applies migrations and compares schemas.
 // The engine is WebAssembly on a driver adapter, so nobody downloads a native engine and one driver talks to PostgreSQL everywhere.
-import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -31,6 +30,8 @@ const packageRoot = (): string => {
   return folder;
 };
 
+const CONNECT_MS = 10_000;
+
 export const schemaFolder = (): string => join(packageRoot(), "prisma", "schema");
 export const migrationsFolder = (): string => join(packageRoot(), "prisma", "migrations");
 
@@ -59,17 +60,27 @@ export const readMigrations = async (folder: string): Promise<MigrationList> => 
   return { baseDir: folder, lockfile, shadowDbInitScript: "", migrationDirectories };
 };
 
+/** Runs one migration's script; rejects with the error of PostgreSQL. */
+export type RunScript = (script: string, pool: pg.Pool) => Promise<void>;
+
+const notMigrating: RunScript = () => Promise.reject(new Error("this use of the schema engine applies no migration"));
+
 /** Opens the engine on one database, calls `run` and closes everything. */
-export const withSchemaEngine = async <T>(url: string, run: (engine: SchemaEngine) => Promise<T>): Promise<T> => {
+export const withSchemaEngine = async <T>(
+  url: string,
+  run: (engine: SchemaEngine, pool: pg.Pool) => Promise<T>,
+  runScript: RunScript = notMigrating,
+): Promise<T> => {
   await loadEngine();
-  const pool = new pg.Pool({ connectionString: url, max: 1 });
-  const factory = bindMigrationAwareSqlAdapterFactory(forSchemaEngine(pool));
+  const pool = new pg.Pool({ connectionString: url, max: 1, application_name: "mooring migrate", connectionTimeoutMillis: CONNECT_MS, keepAlive: true });
+  pool.on("error", () => undefined);
+  const factory = bindMigrationAwareSqlAdapterFactory(forSchemaEngine(pool, runScript));
   try {
     const { files } = await readSchema(schemaFolder());
     const datamodels = files.map((file): [string, string] => [file.path, file.content]);
     const engine = await bindings.SchemaEngine.new({ datamodels }, () => undefined, factory);
     try {
-      return await run(engine);
+      return await run(engine, pool);
     } finally {
       engine.free();
     }
@@ -78,11 +89,13 @@ export const withSchemaEngine = async <T>(url: string, run: (engine: SchemaEngin
   }
 };
 
+/** The engine locks its session before it migrates. A pooler would give that lock to the next transaction's session; migration-lock.ts holds one instead. */
+const SESSION_LOCK = /\bpg_advisory_lock\b/i;
+
 // Repairs two shortcomings of the stock adapter that only the schema engine meets.
-// It splits a script at every semicolon, even inside a string or a function body, and runs the pieces one by one. PostgreSQL itself
-// runs a whole script as one transaction, so a failed migration leaves nothing behind.
+// It splits a script at every semicolon, even inside a string or a function body, and runs the pieces one by one; migration-scripts.ts runs it instead.
 // It also lacks the type "char" of the system catalogue, without which the engine cannot introspect a database.
-const forSchemaEngine = (pool: pg.Pool): SqlMigrationAwareDriverAdapterFactory => {
+const forSchemaEngine = (pool: pg.Pool, runScript: RunScript): SqlMigrationAwareDriverAdapterFactory => {
   const letters = renameLetterColumns(pool);
   const factory = new PrismaPg(pool);
   return {
@@ -98,17 +111,15 @@ const forSchemaEngine = (pool: pg.Pool): SqlMigrationAwareDriverAdapterFactory =
         const columnTypes = answer.columnTypes.map((type, column) => (letters.has(column) ? ColumnTypeEnum.Character : type));
         return { ...answer, columnTypes };
       };
+      const executeRaw = adapter.executeRaw.bind(adapter);
+      adapter.executeRaw = async (query) => (SESSION_LOCK.test(query.sql) ? 1 : executeRaw(query));
       adapter.executeScript = async (script) => {
-        await pool.query(`${script}\n;${noteOf(script)}`).catch(tellEngine);
+        await runScript(script, pool).catch(tellEngine);
       };
       return adapter;
     },
   };
 };
-
-/** Each script stores this in its own transaction, so that migrate.ts can tell after a kill whether the script was committed. */
-export const scriptFingerprint = (script: string): string => createHash("sha256").update(script).digest("hex");
-const noteOf = (script: string): string => `comment on table _prisma_migrations is '${scriptFingerprint(script)}'`;
 
 // Translates the error so that the engine reports what is wrong with the statement.
 const tellEngine = (error: unknown): never => {

@@ -8,6 +8,7 @@ import { join as path } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import type { Log } from "../telemetry/log.ts";
+import { silentWaits, type Waits } from "../waits.ts";
 import { withFileLock } from "./file-lock.ts";
 import { postgresBinaries } from "./postgres-binaries.ts";
 import { findServer, initialise, type PostgresCluster, type Server, SUPERUSER, startServer, stopServer } from "./postgres-process.ts";
@@ -28,6 +29,7 @@ export interface EmbeddedPostgresOptions {
   /** A folder for this server alone. It holds the cluster, the password (0600), the log and server.json. */
   readonly dataDir: string;
   readonly log: Log;
+  readonly waits?: Waits;
   /** PostgreSQL settings on top of ours, for tests. */
   readonly settings?: Readonly<Record<string, string>>;
 }
@@ -40,8 +42,8 @@ export interface EmbeddedPostgres {
   readonly close: () => Promise<void>;
 }
 
-export const openEmbeddedPostgres = async ({ dataDir, log, settings = {} }: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> => {
-  const place = await openPlace(dataDir, settings);
+export const openEmbeddedPostgres = async ({ dataDir, log, waits = silentWaits, settings = {} }: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> => {
+  const place = await openPlace(dataDir, settings, waits);
   let closing: Promise<void> | undefined;
   let recovering: Promise<void> = Promise.resolve();
   let attempts = 0;
@@ -51,7 +53,7 @@ export const openEmbeddedPostgres = async ({ dataDir, log, settings = {} }: Embe
 
   // Under the lock, so that a process that leaves at the same moment sees our session and does not stop the server.
   async function join(wish: { readonly port: number; readonly required: boolean }): Promise<Attendance> {
-    const taken = await withFileLock(place.lockFile, LOCK_WAIT_MS, () => attend(place, wish));
+    const taken = await lockFolder(place, waits, () => attend(place, wish));
     joinedAt = performance.now();
     taken.session.once("end", () => {
       if (closing === undefined) recovering = recover();
@@ -85,7 +87,7 @@ export const openEmbeddedPostgres = async ({ dataDir, log, settings = {} }: Embe
 
   const leave = async (): Promise<void> => {
     await recovering;
-    await withFileLock(place.lockFile, LOCK_WAIT_MS, () => leaveServer(place, attendance));
+    await lockFolder(place, waits, () => leaveServer(place, attendance));
     log.info({ pid: attendance.server.pid }, "this process has left the embedded PostgreSQL");
   };
   return {
@@ -118,13 +120,22 @@ interface Attendance {
   readonly adopted: boolean;
 }
 
-const openPlace = async (dataDir: string, settings: Readonly<Record<string, string>>): Promise<Place> => {
+/** One process at a time creates, starts or leaves the server; while others wait they name that process. */
+const lockFolder = <T>({ root, lockFile }: Pick<Place, "root" | "lockFile">, waits: Waits, run: () => Promise<T>): Promise<T> =>
+  waits.during({ on: "the embedded PostgreSQL", at: root }, (why) =>
+    withFileLock(lockFile, { waitMs: LOCK_WAIT_MS, onHeld: (holder) => why(`process ${holder} holds ${lockFile}`) }, () => {
+      why(`the server starts or stops; its log is ${path(root, "postgres.log")}`);
+      return run();
+    }),
+  );
+
+const openPlace = async (dataDir: string, settings: Readonly<Record<string, string>>, waits: Waits): Promise<Place> => {
   await mkdir(dataDir, { recursive: true, mode: 0o755 });
   const root = await realpath(dataDir);
   const lockFile = path(root, "lock");
   const dir = path(root, "cluster");
   const binaries = await postgresBinaries();
-  return withFileLock(lockFile, LOCK_WAIT_MS, async () => {
+  return lockFolder({ root, lockFile }, waits, async () => {
     const launch = await findLaunch({ clusterDir: dir, program: binaries.postgres });
     const password = await ownPassword(path(root, "password"));
     const cluster = { dir, logFile: path(root, "postgres.log"), launch, ...binaries, settings };

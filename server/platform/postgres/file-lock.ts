@@ -6,11 +6,17 @@ import { processIdentity } from "./process-identity.ts";
 
 const POLL_MS = 25;
 
+export interface FileLockOptions {
+  readonly waitMs: number;
+  /** Called with the holder, again and again, while a living process holds the lock. */
+  readonly onHeld?: (holder: string) => void;
+}
+
 /**
  * Runs the function while no other process holds the lock of the same file. It waits up to `waitMs` for a living holder,
  * and takes the lock from a dead one.
  */
-export const withFileLock = async <T>(file: string, waitMs: number, run: () => Promise<T>): Promise<T> => {
+export const withFileLock = async <T>(file: string, { waitMs, onHeld }: FileLockOptions, run: () => Promise<T>): Promise<T> => {
   const me = await processIdentity(process.pid);
   const mine = `${file}.${randomUUID()}`;
   await writeFile(mine, `${me}\n${randomUUID()}\n`);
@@ -20,6 +26,7 @@ export const withFileLock = async <T>(file: string, waitMs: number, run: () => P
     while (!(await linked(mine, file))) {
       await removeIfDead(file);
       if (performance.now() > deadline) throw new Error(`a living process (${await holder(file)}) has held ${file} for more than ${waitMs} ms`);
+      onHeld?.(await holder(file));
       await delay(POLL_MS);
     }
     try {

@@ -10,7 +10,7 @@ import { freePort } from "../net/free-port.ts";
 /** PgBouncer refuses to run as root. */
 const NOBODY = 65_534;
 
-const settings = (server: URL, port: number): string => `[databases]
+const settings = (server: URL, port: number, { idleSeconds = 2, sessions = 8 }: PgBouncerSettings): string => `[databases]
 * = host=${server.hostname} port=${server.port} user=${server.username} password=${server.password}
 [pgbouncer]
 listen_addr = 127.0.0.1
@@ -18,10 +18,16 @@ listen_port = ${port}
 unix_socket_dir =
 auth_type = any
 pool_mode = transaction
-default_pool_size = 8
+default_pool_size = ${sessions}
 max_client_conn = 500
-server_idle_timeout = 2
+server_idle_timeout = ${idleSeconds}
 `;
+
+export interface PgBouncerSettings {
+  /** Seconds until an idle session with the server is closed. */
+  readonly idleSeconds?: number;
+  readonly sessions?: number;
+}
 
 export interface PgBouncer {
   /** The address of the same database through the pooler. */
@@ -29,11 +35,11 @@ export interface PgBouncer {
   close(): Promise<void>;
 }
 
-export const startPgBouncer = async (serverUrl: string): Promise<PgBouncer> => {
+export const startPgBouncer = async (serverUrl: string, options: PgBouncerSettings = {}): Promise<PgBouncer> => {
   const dir = await mkdtemp(join(tmpdir(), "mooring-pgbouncer-"));
   const port = await freePort();
   const file = join(dir, "pgbouncer.ini");
-  await writeFile(file, settings(new URL(serverUrl), port));
+  await writeFile(file, settings(new URL(serverUrl), port, options));
   await chmod(dir, 0o755);
   const child = spawn("pgbouncer", ["--quiet", file], { stdio: "ignore", ...(process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {}) });
   const ended = once(child, "exit");
