@@ -162,10 +162,22 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
   if (certificate.files !== null) life.use("certificate", certificate);
   const base = await openBase({ config, life, log, settings, liveNodes: () => features.admin.liveNodes() });
   const { nodeId, state, publicUrl, cluster } = base;
+  const { keyId: sealingKey } = base.secretBox;
   const node: ThisNode = {
     report: () => {
       const { connections, ready, overloaded } = channel.stats;
-      return { nodeId, address: publicUrl(), host: hostname(), pid: process.pid, version, draining: state.draining, overloaded, connections, ready };
+      return {
+        nodeId,
+        address: publicUrl(),
+        host: hostname(),
+        pid: process.pid,
+        version,
+        draining: state.draining,
+        overloaded,
+        connections,
+        ready,
+        sealingKey,
+      };
     },
     drain: () => void shutdown(),
   };

@@ -9,14 +9,15 @@ import { ConfigError } from "./core/errors.ts";
 import type { Lifecycle } from "./core/lifecycle/lifecycle.ts";
 import type { ApiKeysFeature } from "./features/api-keys/index.ts";
 import { createAppCatalogue } from "./features/apps/index.ts";
-import { createFeatures } from "./features/index.ts";
+import { createFeatures, type Features } from "./features/index.ts";
 import type { PairingFeature } from "./features/pairing/index.ts";
 import type { NewLink, SessionsFeature, SignInLink } from "./features/sessions/index.ts";
 import type { EnsureTenant, Tenants } from "./features/tenants/index.ts";
 import type { Db } from "./platform/database/db.ts";
 import type { Tokens } from "./platform/identity/jwt.ts";
-import { openInstallation } from "./platform/installation.ts";
+import { type Installation, openInstallation } from "./platform/installation.ts";
 import { createJobBook } from "./platform/jobs.ts";
+import { type Rotated, type RotationDeps, rotateKey } from "./platform/key-rotation.ts";
 import { createTrustedOutbound } from "./platform/outbound/outbound.ts";
 import type { Log } from "./platform/telemetry/log.ts";
 import { createMetrics } from "./platform/telemetry/metrics.ts";
@@ -114,6 +115,11 @@ const otherSettings = (url: string, config: Config): ConfigError =>
     `the gateway at ${url} serves another database than these settings name (${config.DATABASE_URL === undefined ? `DATA_DIR ${config.DATA_DIR}` : "DATABASE_URL"}); run this with the settings of that gateway, or set PORT to the gateway that you mean`,
   );
 
+const rotateWith =
+  ({ db, secretBox }: Pick<Installation, "db" | "secretBox">, { audit }: Pick<Features, "audit">) =>
+  (onProgress: RotationDeps["onProgress"]): Promise<Rotated> =>
+    rotateKey({ db, secretBox, resign: audit.resign, onProgress });
+
 /**
  * For the command line: the features without listeners, on the same database. Rejects when the gateway at the configured address serves
  * another database: credentials of this one would not work there.
@@ -153,5 +159,9 @@ export const openBootstrap = async (config: Config, life: Lifecycle, { log, onNo
     if (await answers(configured)) throw otherSettings(configured, config);
     onNotice("no gateway serves this database yet; start one with: npm start");
   } else if (baseUrl !== configured) onNotice(`the gateway of this database is at ${baseUrl}, not at ${configured}`);
-  return { ...createBootstrap({ db: installation.db, baseUrl: () => baseUrl, tokens: installation.tokens, ...features }), audit: features.audit };
+  return {
+    ...createBootstrap({ db: installation.db, baseUrl: () => baseUrl, tokens: installation.tokens, ...features }),
+    audit: features.audit,
+    rotateKey: rotateWith(installation, features),
+  };
 };

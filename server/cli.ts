@@ -8,6 +8,8 @@ import { type Config, LOCAL_USER, readConfig } from "./config.ts";
 import { describeConfig, settingsTable } from "./config-table.ts";
 import { ConfigError } from "./core/errors.ts";
 import { createLifecycle } from "./core/lifecycle/lifecycle.ts";
+import { changeKeyFile, KEY_FILE, newMasterKey } from "./platform/key-files.ts";
+import type { Progress } from "./platform/key-rotation.ts";
 import { createLog } from "./platform/telemetry/log.ts";
 
 const HELP = `Mooring's command line
@@ -31,6 +33,13 @@ const HELP = `Mooring's command line
 
   cli audit export --tenant ID [--format ndjson|csv]
       Writes the whole log to the standard output, oldest record first.
+
+  cli master-key rotate [--json]
+      Seals every secret again with MASTER_KEY; MASTER_KEY_OTHER is the former key. Works in batches while the gateway runs, prints how far it is,
+      and goes on where it was if it was stopped. Begin once every node seals with the new key: docs/deployment.md, "The master key".
+
+  cli master-key new
+      Prints a new key. Without MASTER_KEY it changes the key in DATA_DIR instead; restart the gateway, then rotate.
 
   cli config [--markdown]
       Prints the effective configuration, secrets masked; --markdown: the table of all settings.
@@ -162,6 +171,25 @@ const audit = async (settings: Config, [task, ...args]: readonly string[]): Prom
   await withInstallation(settings, (installation) => pipeline(Readable.from(installation.audit.exportAll(tenant, format)), process.stdout, { end: false }));
 };
 
+/** A restarted gateway seals with the new key at once; the running one would not know it. */
+const newKey = async (settings: Config): Promise<void> => {
+  if (settings.MASTER_KEY !== undefined) return out(newMasterKey());
+  await changeKeyFile(settings.DATA_DIR);
+  out(`changed ${KEY_FILE} in ${settings.DATA_DIR}; restart the gateway, then run: cli master-key rotate`);
+};
+
+const masterKey = async (settings: Config, [task, ...args]: readonly string[]): Promise<void> => {
+  const { values } = parseArgs({ args: [...args], options: { json: { type: "boolean", default: false } } });
+  if (task === "new") return newKey(settings);
+  if (task !== "rotate") throw new UsageError("say `master-key rotate` or `master-key new`");
+  const onProgress = ({ table, column, resealed }: Progress): void => void process.stderr.write(`${table}.${column}: ${resealed} sealed again\n`);
+  const rotated = await withInstallation(settings, ({ rotateKey }) => rotateKey(onProgress));
+  print(rotated, values.json);
+  if (rotated.unreadable === 0) return;
+  process.stderr.write(`${rotated.unreadable} values open with neither key. Name the key that sealed them in MASTER_KEY_OTHER and run this again\n`);
+  process.exitCode = 1;
+};
+
 const main = async ([command, ...args]: readonly string[]): Promise<void> => {
   if (command === undefined || command === "help" || command === "--help" || args.includes("--help")) return out(HELP);
   const settings = readConfig(process.env);
@@ -169,6 +197,7 @@ const main = async ([command, ...args]: readonly string[]): Promise<void> => {
   if (command === "bootstrap") return bootstrap(settings, args);
   if (command === "token") return token(settings, args);
   if (command === "sign-in") return signIn(settings, args);
+  if (command === "master-key") return masterKey(settings, args);
   if (command === "audit") return audit(settings, args);
   throw new UsageError(`there is no command ${command}; see --help`);
 };

@@ -83,6 +83,11 @@ export const Settings = z.object({
     .regex(/^[A-Za-z0-9+/_-]{43}=?$/, "must be 32 bytes in base64")
     .optional()
     .describe("32 bytes in base64 that encrypt secrets at rest; required with DATABASE_URL, otherwise generated into DATA_DIR"),
+  MASTER_KEY_OTHER: z
+    .string()
+    .regex(/^[A-Za-z0-9+/_-]{43}=?$/, "must be 32 bytes in base64")
+    .optional()
+    .describe("a second key that opens secrets and seals none, while the master key changes: first the next one, then the former one"),
   OIDC_ISSUER: z.url().optional().describe("URL of your identity provider; if unset, the gateway issues tokens with a key in DATA_DIR"),
   OIDC_AUDIENCE: z.string().min(1).default("mooring").describe("audience that tokens must have"),
   OIDC_JWKS_URI: z.url().optional().describe("URL of the identity provider's keys; default OIDC_ISSUER/.well-known/jwks.json"),
@@ -175,6 +180,7 @@ const isLoopback = (host: string): boolean => host === "localhost" || host === "
 /** The first says nothing without the second. */
 const NEEDS = [
   ["DATABASE_MIGRATION_URL", "DATABASE_URL"],
+  ["MASTER_KEY_OTHER", "MASTER_KEY"],
   ["OIDC_JWKS_URI", "OIDC_ISSUER"],
   ["OIDC_CLIENT_ID", "OIDC_ISSUER"],
   ["OIDC_CLIENT_SECRET", "OIDC_CLIENT_ID"],

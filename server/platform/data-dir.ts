@@ -24,6 +24,23 @@ export const keep = async (dataDir: string, name: string, make: () => Promise<st
   return (await readFile(path, "utf8")).trim();
 };
 
+/** Undefined where nobody has put the file. */
+export const readKept = async (dataDir: string, name: string): Promise<string | undefined> =>
+  (await readFile(join(dataDir, name), "utf8").catch(absent))?.trim();
+
+/** Replaces the file whole: a reader sees the former text or the new one, also after a crash. */
+export const replaceKept = async (dataDir: string, name: string, text: string): Promise<void> => {
+  const draft = join(dataDir, `${name}.${process.pid}`);
+  const file = await open(draft, "w", 0o600);
+  try {
+    await file.writeFile(`${text}\n`);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(draft, join(dataDir, name));
+};
+
 const absent = (error: NodeJS.ErrnoException): null => {
   if (error.code === "ENOENT") return null;
   throw error;

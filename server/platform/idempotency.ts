@@ -1,9 +1,11 @@
 // Keeps answers under idempotency keys, sealed, for a day. The transaction of the effect writes the answer, so both exist or neither does.
 // Nothing is claimed ahead of the effect, so nothing has to be given back or taken over.
+
 import type { SqlTx } from "../core/events.ts";
 import type { IdempotencyStore, IdempotentCall, KnownCall } from "../core/ports/idempotency.ts";
 import { statement } from "../core/statements.ts";
 import type { Job } from "./jobs.ts";
+import type { SealedContext } from "./sealed.ts";
 import type { SecretBox } from "./secrets.ts";
 
 export interface IdempotencyDeps {
@@ -87,7 +89,7 @@ export const createIdempotency = ({ db, secretBox }: IdempotencyDeps): PostgresI
 
 const NO_TENANT = "-";
 const keyOf = ({ tenantId, scope }: IdempotentCall): readonly [string, string] => [tenantId ?? NO_TENANT, scope];
-const sealContext = (call: IdempotentCall): string => `idempotency|${keyOf(call).join("|")}`;
+const sealContext = (call: IdempotentCall): SealedContext => `idempotency|${keyOf(call).join("|")}`;
 
 const bodyOf = (json: string): unknown => {
   const stored: unknown = JSON.parse(json);

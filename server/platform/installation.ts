@@ -5,12 +5,14 @@ import { ConfigError } from "../core/errors.ts";
 import type { Lifecycle } from "../core/lifecycle/lifecycle.ts";
 import type { Outbound } from "../core/ports/outbound.ts";
 import type { HoldVersion } from "../core/rows/row-versions.ts";
-import { keep } from "./data-dir.ts";
+import { keep, readKept } from "./data-dir.ts";
 import { type Db, openDb } from "./database/db.ts";
 import { isUnavailable } from "./database/db-errors.ts";
-import { migrate } from "./database/migrate.ts";
+import { type MigrateOptions, migrate } from "./database/migrate.ts";
 import { holdVersion } from "./database/tenant-client.ts";
 import { createLocalTokens, createOidcTokens, generateSigningKey, type Tokens } from "./identity/jwt.ts";
+import { checkMasterKey } from "./key-check.ts";
+import { KEY_FILE, newMasterKey, OTHER_KEY_FILE } from "./key-files.ts";
 import { createTrustedOutbound } from "./outbound/outbound.ts";
 import { openEmbeddedPostgres } from "./postgres/embedded-postgres.ts";
 import { createSecretBox, type SecretBox } from "./secrets.ts";
@@ -42,11 +44,19 @@ const databaseUrl = async (config: Config, life: Lifecycle, { log, waits }: Open
   config.DATABASE_URL ?? life.use("postgres", await openEmbeddedPostgres({ dataDir: join(config.DATA_DIR, "postgres"), log, waits })).url;
 
 /** With an outside database the key is required: a generated one would differ from node to node. */
-const masterKey = async (config: Config): Promise<Uint8Array> => {
-  const text =
-    config.MASTER_KEY ?? (await keep(config.DATA_DIR, "master.key", () => Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64")));
+const openSecretBox = async (config: Config): Promise<SecretBox> => {
+  if (config.MASTER_KEY !== undefined) return createSecretBox(toBytes(config.MASTER_KEY, "MASTER_KEY"), toOther(config.MASTER_KEY_OTHER, "MASTER_KEY_OTHER"));
+  const current = await keep(config.DATA_DIR, KEY_FILE, newMasterKey);
+  return createSecretBox(
+    toBytes(current, join(config.DATA_DIR, KEY_FILE)),
+    toOther(await readKept(config.DATA_DIR, OTHER_KEY_FILE), join(config.DATA_DIR, OTHER_KEY_FILE)),
+  );
+};
+
+const toOther = (text: string | undefined, place: string): Uint8Array | undefined => (text === undefined ? undefined : toBytes(text, place));
+const toBytes = (text: string, place: string): Uint8Array => {
   const key = Buffer.from(text, "base64");
-  if (key.byteLength !== 32) throw new ConfigError(`master.key in ${config.DATA_DIR} is damaged: it must hold 32 bytes in base64`);
+  if (key.byteLength !== 32) throw new ConfigError(`${place} is damaged: it must hold 32 bytes in base64`);
   return key;
 };
 
@@ -58,9 +68,9 @@ const openTokens = async (config: Config, outbound: Outbound): Promise<Tokens> =
 };
 
 /** If a database that the operator named refuses us, the settings are wrong. */
-const migrateOrExplain = async (config: Config, url: string, { waits, connectWithinMs }: Opening): Promise<readonly string[]> => {
+const migrateOrExplain = async (config: Config, url: string, options: Omit<MigrateOptions, "url">): Promise<readonly string[]> => {
   try {
-    return await migrate({ url, waits, connectWithinMs });
+    return await migrate({ ...options, url });
   } catch (error) {
     if (config.DATABASE_URL === undefined || !isUnavailable(error)) throw error;
     const setting = config.DATABASE_MIGRATION_URL === undefined ? "DATABASE_URL" : "DATABASE_MIGRATION_URL";
@@ -72,9 +82,12 @@ export const openInstallation = async (config: Config, life: Lifecycle, options:
   const { log } = options;
   const opening: Opening = { waits: loggedWaits(log), connectWithinMs: CONNECT_WITHIN_MS, ...options };
   const url = await databaseUrl(config, life, opening);
-  const applied = await migrateOrExplain(config, config.DATABASE_MIGRATION_URL ?? url, opening);
+  const secretBox = await openSecretBox(config);
+  const check: MigrateOptions["check"] = (sql) => checkMasterKey(sql, secretBox);
+  const { waits, connectWithinMs } = opening;
+  const applied = await migrateOrExplain(config, config.DATABASE_MIGRATION_URL ?? url, { waits, connectWithinMs, check });
   if (applied.length > 0) log.info({ migrations: applied }, "migrated");
   const db = life.use("db", await openDb({ url, poolSize: config.DATABASE_POOL, namedStatements: config.DATABASE_STATEMENTS === "named", log }));
   const trusted = life.use("calls to providers", createTrustedOutbound());
-  return { db, secretBox: createSecretBox(await masterKey(config)), tokens: await openTokens(config, trusted), holdVersion, trusted };
+  return { db, secretBox, tokens: await openTokens(config, trusted), holdVersion, trusted };
 };

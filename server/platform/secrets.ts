@@ -1,13 +1,18 @@
 // Encryption of secrets at rest: AES-256-GCM with a key derived from the master key, bound to the row of the secret.
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from "node:crypto";
+import type { SealedContext } from "./sealed.ts";
 
 export interface SecretBox {
   /** `context` names the purpose and the row, e.g. `device-secret|ten_1|dev_1`; `open` needs the same one. */
-  seal(plain: string, context: string): Uint8Array<ArrayBuffer>;
-  /** Throws SecretBoxError for another master key, another context or a changed byte. */
-  open(sealed: Uint8Array, context: string): string;
+  seal(plain: string, context: SealedContext): Uint8Array<ArrayBuffer>;
+  /** Throws SecretBoxError for an unknown master key, another context or a changed byte. */
+  open(sealed: Uint8Array, context: SealedContext): string;
   /** 32 bytes that depend on master key and context alone, for secrets that must be the same each time. */
   derive(context: string): Uint8Array;
+  /** The same by each key that opens, the one that seals first: to recognise what a former key derived. */
+  deriveAll(context: string): readonly Uint8Array[];
+  /** Which key seals, as eight hexadecimal digits that reveal nothing of it. */
+  readonly keyId: string;
 }
 
 export class SecretBoxError extends Error {
@@ -24,24 +29,43 @@ const OVERHEAD_BYTES = HEADER_BYTES + NONCE_BYTES + TAG_BYTES;
 
 const expand = (masterKey: Uint8Array, purpose: string): Buffer => Buffer.from(hkdfSync("sha256", masterKey, "", purpose, KEY_BYTES));
 
-/** Layout: version, key id, nonce, ciphertext, tag. The header is authenticated with the context. */
-export const createSecretBox = (masterKey: Uint8Array): SecretBox => {
+interface Key {
+  readonly id: string;
+  readonly key: Buffer;
+  readonly header: Buffer;
+  readonly derivation: Buffer;
+}
+
+const toKey = (masterKey: Uint8Array): Key => {
   if (masterKey.length !== KEY_BYTES) throw new SecretBoxError(`the master key must be ${KEY_BYTES} bytes, it is ${masterKey.length}`);
   const key = expand(masterKey, "mooring at rest v1");
-  const derivation = expand(masterKey, "mooring derived secrets v1");
-  const header = Buffer.concat([Buffer.from([VERSION]), createHash("sha256").update(key).digest().subarray(0, KEY_ID_BYTES)]);
-  const bind = (context: string) => Buffer.concat([header, Buffer.from(context, "utf8")]);
+  const id = createHash("sha256").update(key).digest().subarray(0, KEY_ID_BYTES);
+  return { id: id.toString("hex"), key, header: Buffer.concat([Buffer.from([VERSION]), id]), derivation: expand(masterKey, "mooring derived secrets v1") };
+};
+
+/** Null for bytes that no key has sealed. */
+export const keyIdOf = (sealed: Uint8Array): string | null =>
+  sealed.length < OVERHEAD_BYTES || sealed[0] !== VERSION ? null : Buffer.from(sealed.subarray(1, HEADER_BYTES)).toString("hex");
+
+/** Layout: version, key id, nonce, ciphertext, tag. The header is authenticated with the context. The first key seals; the other one only opens. */
+export const createSecretBox = (masterKey: Uint8Array, other?: Uint8Array): SecretBox => {
+  const sealing = toKey(masterKey);
+  const keys = [sealing, ...(other === undefined ? [] : [toKey(other)])];
+  const bind = ({ header }: Key, context: string) => Buffer.concat([header, Buffer.from(context, "utf8")]);
   return {
+    keyId: sealing.id,
     seal: (plain, context) => {
       const nonce = randomBytes(NONCE_BYTES);
-      const cipher = createCipheriv("aes-256-gcm", key, nonce).setAAD(bind(context));
-      return Buffer.concat([header, nonce, cipher.update(plain, "utf8"), cipher.final(), cipher.getAuthTag()]);
+      const cipher = createCipheriv("aes-256-gcm", sealing.key, nonce).setAAD(bind(sealing, context));
+      return Buffer.concat([sealing.header, nonce, cipher.update(plain, "utf8"), cipher.final(), cipher.getAuthTag()]);
     },
     open: (sealed, context) => {
-      if (sealed.length < OVERHEAD_BYTES || sealed[0] !== VERSION) throw new SecretBoxError("this is not a sealed secret of a known version");
-      if (!header.equals(sealed.subarray(0, HEADER_BYTES))) throw new SecretBoxError("sealed with another master key");
+      const id = keyIdOf(sealed);
+      if (id === null) throw new SecretBoxError("this is not a sealed secret of a known version");
+      const found = keys.find((each) => each.id === id);
+      if (found === undefined) throw new SecretBoxError(`sealed with another master key (${id})`);
       const nonce = sealed.subarray(HEADER_BYTES, HEADER_BYTES + NONCE_BYTES);
-      const decipher = createDecipheriv("aes-256-gcm", key, nonce).setAAD(bind(context)).setAuthTag(sealed.subarray(-TAG_BYTES));
+      const decipher = createDecipheriv("aes-256-gcm", found.key, nonce).setAAD(bind(found, context)).setAuthTag(sealed.subarray(-TAG_BYTES));
       const plain = decipher.update(sealed.subarray(HEADER_BYTES + NONCE_BYTES, -TAG_BYTES));
       try {
         return Buffer.concat([plain, decipher.final()]).toString("utf8");
@@ -49,6 +73,7 @@ export const createSecretBox = (masterKey: Uint8Array): SecretBox => {
         throw new SecretBoxError("does not open: it was changed or belongs to another row", { cause });
       }
     },
-    derive: (context) => expand(derivation, context),
+    derive: (context) => expand(sealing.derivation, context),
+    deriveAll: (context) => keys.map(({ derivation }) => expand(derivation, context)),
   };
 };

@@ -46,7 +46,7 @@ export interface SessionRecord {
   readonly emailVerified: boolean;
   /** The only tenant that the session may act in; null: any of the user's. */
   readonly claimedTenantId: string | null;
-  readonly csrfToken: string;
+  readonly csrfTokens: readonly string[];
   readonly signedInAt: Date;
 }
 

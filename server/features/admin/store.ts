@@ -15,6 +15,8 @@ export interface NodeReport {
   readonly overloaded: boolean;
   readonly connections: number;
   readonly ready: number;
+  /** Which master key seals here. */
+  readonly sealingKey?: string;
 }
 
 export interface NodeRow extends NodeReport {
@@ -36,8 +38,8 @@ const DELETED_AFTER_SECONDS = 3_600;
 const BEAT = statement<ClusterSnapshot>(
   "nodes.beat",
   `with mine as (
-     insert into gateway_nodes (node_id, address, host, pid, version, draining, connections, ready, overloaded) values ($1, $2, $3, $4, $5, $6, $7, $8, $10)
-     on conflict (node_id) do update set address = $2, draining = $6, overloaded = $10, connections = $7, ready = $8, version = $5, host = $3, pid = $4, seen_at = now(),
+     insert into gateway_nodes (node_id, address, host, pid, version, draining, connections, ready, overloaded, sealing_key) values ($1, $2, $3, $4, $5, $6, $7, $8, $10, $11)
+     on conflict (node_id) do update set address = $2, draining = $6, overloaded = $10, connections = $7, ready = $8, version = $5, host = $3, pid = $4, sealing_key = $11, seen_at = now(),
        started_at = case when (gateway_nodes.host, gateway_nodes.pid) = ($3, $4) then gateway_nodes.started_at else now() end,
        drain_asked_at = case when (gateway_nodes.host, gateway_nodes.pid) = ($3, $4) then gateway_nodes.drain_asked_at end
      returning drain_asked_at
@@ -49,7 +51,7 @@ const BEAT = statement<ClusterSnapshot>(
 );
 
 /** Renews the node's row and reads the cluster. A new process under an old node id resets `started_at` and the order to drain. */
-export const beat = async (sql: SqlTx, node: NodeReport, expireSeconds: number): Promise<ClusterSnapshot> => {
+export const beat = async (sql: SqlTx, { sealingKey = "", ...node }: NodeReport, expireSeconds: number): Promise<ClusterSnapshot> => {
   const [row] = await sql.query(BEAT, [
     node.nodeId,
     node.address,
@@ -61,6 +63,7 @@ export const beat = async (sql: SqlTx, node: NodeReport, expireSeconds: number):
     node.ready,
     expireSeconds,
     node.overloaded,
+    sealingKey,
   ]);
   if (row === undefined) throw new Error("a beat returned no row");
   return row;

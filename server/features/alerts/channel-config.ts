@@ -1,10 +1,12 @@
 // How to reach a channel: what each kind needs, what of it people see, and how it is sealed.
+
 import { ChannelConfig, type ChannelType } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
+import type { SealedContext } from "../../platform/sealed.ts";
 import type { FeatureKit } from "../kit.ts";
 import type { SealedChannel } from "./store/channels.ts";
 
-export const configContext = (channelId: string): string => `alert-channel|${channelId}`;
+export const configContext = (channelId: string): SealedContext => `alert-channel|${channelId}`;
 
 type Box = Pick<FeatureKit["secretBox"], "seal" | "open">;
 export const sealConfig = (box: Box, channelId: string, config: ChannelConfig): Uint8Array<ArrayBuffer> =>

@@ -1,11 +1,13 @@
 // The secrets of an app at rest: one sealed map, bound to tenant and app.
+
 import type { SystemScope } from "../../core/scope.ts";
+import type { SealedContext } from "../../platform/sealed.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
 import type { AppRow } from "./record.ts";
 
 type Secrets = Readonly<Record<string, string>>;
 
-const contextOf = ({ tenantId }: SystemScope, appId: string): string => `app-secrets|${tenantId}|${appId}`;
+const contextOf = ({ tenantId }: SystemScope, appId: string): SealedContext => `app-secrets|${tenantId}|${appId}`;
 
 /** As the app's row keeps them. */
 export interface SealedSecrets {

@@ -54,17 +54,18 @@ export interface SignedChain extends Chain {
 
 export interface ChainSigner {
   sign(chain: Chain): Buffer;
+  /** By the key that signs or by the other one that this node has. */
   isSigned(chain: SignedChain): boolean;
 }
 
-export const createChainSigner = (secretBox: Pick<SecretBox, "derive">): ChainSigner => {
-  const key = secretBox.derive("audit chain");
-  const sign = ({ tenantId, sequence, hash, anchorSequence, anchorHash }: Chain): Buffer =>
+export const createChainSigner = (secretBox: Pick<SecretBox, "deriveAll">): ChainSigner => {
+  const [newest = new Uint8Array(), ...former] = secretBox.deriveAll("audit chain");
+  const signWith = (key: Uint8Array, { tenantId, sequence, hash, anchorSequence, anchorHash }: Chain): Buffer =>
     createHmac("sha256", key)
       .update([tenantId, sequence, hex(hash), anchorSequence, hex(anchorHash)].join("|"))
       .digest();
   return {
-    sign,
-    isSigned: (chain) => chain.signature.length === 32 && timingSafeEqual(chain.signature, sign(chain)),
+    sign: (chain) => signWith(newest, chain),
+    isSigned: (chain) => chain.signature.length === 32 && [newest, ...former].some((key) => timingSafeEqual(chain.signature, signWith(key, chain))),
   };
 };

@@ -12,6 +12,7 @@ import type { SecretBox } from "../../platform/secrets.ts";
 import type { Feature } from "../kit.ts";
 import { createChainSigner, hex, type SealedRow } from "./chain.ts";
 import { type Format, headOf, lineOf } from "./export.ts";
+import { resignChains } from "./resign.ts";
 import { createRetention } from "./retention.ts";
 import { type AuditFilter, findLog, loggedTenants, logsAfter, logsOfActor, pageOfLogs } from "./store.ts";
 import { createAuditTrail } from "./trail.ts";
@@ -22,7 +23,7 @@ export type { Verdict } from "./verify.ts";
 
 export interface AuditDeps {
   readonly db: Db;
-  readonly secretBox: Pick<SecretBox, "derive">;
+  readonly secretBox: Pick<SecretBox, "deriveAll">;
   readonly keepDays: number;
 }
 
@@ -32,6 +33,8 @@ export interface AuditFeature extends Feature<typeof contract.audit> {
   recordsOf(db: Clients, actorId: string, tenantIds: readonly string[], limit: number): Promise<readonly AuditLog[]>;
   /** One tenant's log, or all of them one after another. */
   verify(tenantId?: string): AsyncIterable<Verdict>;
+  /** Signs every chain again after the master key has changed; returns how many. A wrong signature stays. */
+  resign(): Promise<number>;
   /** One tenant's log as lines, oldest first, in pieces. */
   exportAll(tenantId: string, format: Format): AsyncIterable<string>;
 }
@@ -119,6 +122,7 @@ export const createAudit = ({ db, secretBox, keepDays }: AuditDeps): AuditFeatur
     verify: async function* (tenantId) {
       for (const each of tenantId === undefined ? await loggedTenants(db) : [tenantId]) yield await verifyTenant(db, each, signer);
     },
+    resign: () => resignChains(db, signer),
     exportAll: (tenantId, format) => linesOf(tenantId, format, { after: 0 }),
   };
 };

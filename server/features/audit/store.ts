@@ -167,6 +167,9 @@ export const deleteUpTo = async (tx: SqlTx, { tenantId, anchorSequence, anchorHa
   await tx.query(MOVE_ANCHOR, [tenantId, anchorSequence, anchorHash, signature]);
 };
 
+const SIGN_CHAIN = statement<never>("audit.signChain", "update audit_chains set signature = $2 where tenant_id = $1");
+export const signChain = (tx: SqlTx, tenantId: string, signature: Uint8Array): Promise<unknown> => tx.query(SIGN_CHAIN, [tenantId, signature]);
+
 /** What somebody did in these tenants, newest first. */
 export const logsOfActor = async (db: Clients, actorId: string, tenantIds: readonly string[], limit: number): Promise<readonly SealedRow[]> => {
   const where = { tenantId: { in: [...tenantIds] }, actorType: "user", actorId };

@@ -12,7 +12,7 @@ import { appendRow, CAPTURE, type LockedChain, lockChain, readCaptured } from ".
 const MAX_HEADER = 256;
 const headerText = (text: string | null | undefined): string | null => text?.slice(0, MAX_HEADER).replaceAll("\0", "").toWellFormed() ?? null;
 
-export const createAuditTrail = ({ secretBox }: { readonly secretBox: Pick<SecretBox, "derive"> }): AuditTrail => {
+export const createAuditTrail = ({ secretBox }: { readonly secretBox: Pick<SecretBox, "deriveAll"> }): AuditTrail => {
   const signer = createChainSigner(secretBox);
   return {
     begin: (tx) => {

@@ -22,13 +22,17 @@ const SECRET = /^[\w-]{43}$/;
 export interface SessionLookupDeps {
   readonly db: Clients;
   readonly clock: Clock;
-  readonly secretBox: Pick<SecretBox, "derive">;
+  readonly secretBox: Pick<SecretBox, "deriveAll">;
   readonly idleSeconds: number;
 }
 
 /** Bound to the session and known to nobody without the master key, so a planted cookie cannot make one that fits. */
 export const csrfTokenOf = (secretBox: Pick<SecretBox, "derive">, sessionId: string): string =>
   Buffer.from(secretBox.derive(`csrf|${sessionId}`)).toString("base64url");
+
+/** While the master key changes, a browser may still hold the token of the other key. */
+const csrfTokensOf = (secretBox: Pick<SecretBox, "deriveAll">, sessionId: string): readonly string[] =>
+  secretBox.deriveAll(`csrf|${sessionId}`).map((bytes) => Buffer.from(bytes).toString("base64url"));
 
 export const createSessionLookup = ({ db, clock, secretBox, idleSeconds }: SessionLookupDeps) => {
   const toRecord = ({ sessionId, userId, claimedTenantId, createdAt, user }: SessionRow): SessionRecord => ({
@@ -37,7 +41,7 @@ export const createSessionLookup = ({ db, clock, secretBox, idleSeconds }: Sessi
     email: user.email,
     emailVerified: user.emailVerified,
     claimedTenantId,
-    csrfToken: csrfTokenOf(secretBox, sessionId),
+    csrfTokens: csrfTokensOf(secretBox, sessionId),
     signedInAt: createdAt,
   });
   const read = async (key: Parameters<typeof findSession>[1]): Promise<SessionRecord | null> => {

@@ -45,11 +45,12 @@ const checkOrigin = ({ headers }: Asked, allowed: readonly string[]): void => {
   if (!URL.canParse(origin) || new URL(origin).host !== host) throw forbidden("origin_not_allowed");
 };
 
-const checkCsrfToken = ({ headers }: Asked, { csrfToken }: SessionRecord): void => {
+const checkCsrfToken = ({ headers }: Asked, { csrfTokens }: SessionRecord): void => {
   const given = headers[CSRF_HEADER];
   if (given === undefined) throw forbidden("csrf_token_missing");
-  const [a, b] = [Buffer.from(given), Buffer.from(csrfToken)];
-  if (a.length !== b.length || !timingSafeEqual(a, b)) throw forbidden("csrf_token_wrong");
+  const a = Buffer.from(given);
+  const isSame = (token: string): boolean => a.length === Buffer.byteLength(token) && timingSafeEqual(a, Buffer.from(token));
+  if (!csrfTokens.some(isSame)) throw forbidden("csrf_token_wrong");
 };
 
 const SAFE: ReadonlySet<string> = new Set(["GET", "HEAD"]);

@@ -4,6 +4,7 @@ import type pg from "pg";
 import { LOCK_TIMEOUT_MS, untilLocked } from "../lock-waits.ts";
 import { withMigrationLock } from "../migration-lock.ts";
 import { runScript, scriptFingerprint } from "../migration-scripts.ts";
+import { fitSchema, SERVES_FROM, stateServes } from "../schema-guard.ts";
 import { placeOf, silentWaits, type Waits } from "../waits.ts";
 import { watchTables } from "./audited-tables.ts";
 import { EVERYTHING, migrationsFolder, readMigrations, readSchema, schemaFolder, withSchemaEngine } from "./schema-engine.ts";
@@ -17,6 +18,10 @@ export interface MigrateOptions {
   readonly connectWithinMs?: number;
   /** How long one attempt of a script waits for a lock; 0 for ever, which a test shows to be wrong. */
   readonly lockTimeoutMs?: number;
+  /** The oldest build, by its newest migration, that can serve this schema; tests set another. */
+  readonly servesFrom?: string;
+  /** Runs under the migration lock, on the migrated database. */
+  readonly check?: (sql: pg.Pool) => Promise<void>;
 }
 
 /** Applies the missing migrations and returns the names of those that this call applied, oldest first. */
@@ -30,9 +35,15 @@ export const migrate = async (options: MigrateOptions): Promise<readonly string[
     return withSchemaEngine(
       url,
       async (engine, pool) => {
+        const own = migrationsList.migrationDirectories.map(({ path }) => path);
+        if ((await fitSchema(pool, own)) === "newer") {
+          await options.check?.(pool);
+          return [];
+        }
         await settleUnfinished(engine, guard, migrationsList);
         const { appliedMigrationNames } = await engine.applyMigrations({ migrationsList, filters: EVERYTHING });
         await watchTables(pool, (marker, attach) => untilLocked({ on: "the locks of the audited tables", marker }, locks, attach), lockTimeoutMs);
+        if (await stateServes(pool, options.servesFrom ?? SERVES_FROM)) await options.check?.(pool);
         return appliedMigrationNames;
       },
       (script, pool) => runScript(script, { ...locks, pool, nameOf }),

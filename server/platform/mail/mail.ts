@@ -1,10 +1,12 @@
 // Outgoing mail, at least once: a row in the transaction of its cause, a lease by one node, retries with backoff, and an end that people can see.
 // A node that dies after the server took a mail and before it could note that leaves it to be sent again, under the same Message-ID.
+
 import { type Clock, secondsFromNow } from "../../core/clock.ts";
 import { newId } from "../../core/ids.ts";
 import { isMailAddress, type Letter, type Mails, oneLine, renderLetter } from "../../core/ports/mail.ts";
 import type { Db } from "../database/db.ts";
 import type { Job } from "../jobs.ts";
+import type { SealedContext } from "../sealed.ts";
 import { type SecretBox, SecretBoxError } from "../secrets.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { FeatureGauge } from "../telemetry/metrics.ts";
@@ -55,7 +57,7 @@ export const retrySeconds = (attempts: number, random: () => number = Math.rando
   Math.round(Math.min(FIRST_DELAY_SECONDS * 2 ** (attempts - 1), MAX_DELAY_SECONDS) * (0.8 + random() * 0.4));
 
 const shown = (reason: string): string => oneLine(reason).slice(0, MAX_REASON).toWellFormed();
-const contextOf = (mailId: string): string => `mail|${mailId}`;
+const contextOf = (mailId: string): SealedContext => `mail|${mailId}`;
 
 const createDeliver = ({ db, clock, secretBox, log }: Omit<MailsDeps, "send">, send: SendMail, noteOutcome: (delivered: boolean) => void) => {
   const attempt = async (mail: LeasedMail, signal: AbortSignal): Promise<void> => {
