@@ -38,6 +38,7 @@ const UNCHECKED: Readonly<Record<string, string>> = {
 /** Tables whose rows belong to no tenant, or to none yet. */
 const WITHOUT_TENANT: Readonly<Record<string, string>> = {
   gateway_nodes: "nodes serve the whole installation",
+  installation: "one row for the whole installation",
   blocked_entities_version: "one number for the whole installation",
   feature_flags: "decided for the whole installation",
   job_runs: "jobs serve the whole installation",
