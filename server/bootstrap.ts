@@ -1,6 +1,7 @@
 // Bootstrap: creates the operator's own tenant with a token for its owner, an API key and an enrollment token.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import pg from "pg";
 import type { Role, TenantId } from "../protocol/index.ts";
 import { openCluster } from "./cluster.ts";
 import { type Config, publicUrlOf } from "./config.ts";
@@ -58,6 +59,7 @@ export interface BootstrapDeps {
 
 const THIRTY_DAYS_SECONDS = 2_592_000;
 const ANSWER_WITHIN_MS = 1_000;
+const ROTATION_STATEMENT_MS = 60_000;
 
 export const createBootstrap = ({ db, baseUrl, tokens, tenants, apiKeys, pairing, sessions }: BootstrapDeps) => {
   const issuer = () => {
@@ -116,9 +118,15 @@ const otherSettings = (url: string, config: Config): ConfigError =>
   );
 
 const rotateWith =
-  ({ db, secretBox }: Pick<Installation, "db" | "secretBox">, { audit }: Pick<Features, "audit">) =>
-  (onProgress: RotationDeps["onProgress"]): Promise<Rotated> =>
-    rotateKey({ db, secretBox, resign: audit.resign, onProgress });
+  ({ databaseUrl, secretBox }: Pick<Installation, "databaseUrl" | "secretBox">, { audit }: Pick<Features, "audit">) =>
+  async (onProgress: RotationDeps["onProgress"]): Promise<Rotated> => {
+    const sql = new pg.Pool({ connectionString: databaseUrl, max: 1, query_timeout: ROTATION_STATEMENT_MS });
+    try {
+      return await rotateKey({ sql, secretBox, resign: audit.resign, onProgress });
+    } finally {
+      await sql.end();
+    }
+  };
 
 /**
  * For the command line: the features without listeners, on the same database. Rejects when the gateway at the configured address serves

@@ -21,6 +21,7 @@ import { loggedWaits, placeOf, type Waits } from "./waits.ts";
 
 export interface Installation {
   readonly db: Db;
+  readonly databaseUrl: string;
   readonly secretBox: SecretBox;
   readonly tokens: Tokens;
   readonly holdVersion: HoldVersion;
@@ -89,5 +90,5 @@ export const openInstallation = async (config: Config, life: Lifecycle, options:
   if (applied.length > 0) log.info({ migrations: applied }, "migrated");
   const db = life.use("db", await openDb({ url, poolSize: config.DATABASE_POOL, namedStatements: config.DATABASE_STATEMENTS === "named", log }));
   const trusted = life.use("calls to providers", createTrustedOutbound());
-  return { db, secretBox, tokens: await openTokens(config, trusted), holdVersion, trusted };
+  return { db, databaseUrl: url, secretBox, tokens: await openTokens(config, trusted), holdVersion, trusted };
 };

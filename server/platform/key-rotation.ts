@@ -1,7 +1,7 @@
 // Changes the master key while the installation runs: seals everything again with the key that seals, in batches. The command that does so may be
 // killed at any time; the next one goes on, because each row says which key sealed it.
+import type pg from "pg";
 import { ConfigError } from "../core/errors.ts";
-import type { Db } from "./database/db.ts";
 import { sealedCheck } from "./key-check.ts";
 import { SEALED, type SealedContext, type SealedPlace } from "./sealed.ts";
 import { type SecretBox, SecretBoxError } from "./secrets.ts";
@@ -27,7 +27,7 @@ export interface Rotated {
 }
 
 export interface RotationDeps {
-  readonly db: Pick<Db, "query" | "execute">;
+  readonly sql: Pick<pg.Pool, "query">;
   readonly secretBox: SecretBox;
   /** Signs the chains of the audit log again; returns how many. */
   readonly resign: () => Promise<number>;
@@ -50,24 +50,25 @@ interface Row {
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex");
 
-const nextRows = ({ db, secretBox }: RotationDeps, { kind, table, column, keys: [first, second] }: Column, after: readonly string[]): Promise<Row[]> => {
+const nextRows = async ({ sql, secretBox }: RotationDeps, { kind, table, column, keys: [first, second] }: Column, after: readonly string[]): Promise<Row[]> => {
   const [order, mark] = second === undefined ? [first, "$3 and $4::text is not null"] : [`${first}, ${second}`, "($3, $4)"];
   const text = `select ${first} as first, ${second ?? "''"} as second, concat_ws('|', $1::text, ${order}) as context, ${column} as sealed from ${table}
     where ${column} is not null and substring(${column} from 2 for 4) <> decode($2, 'hex') and (${order}) > ${mark} order by ${order} limit ${BATCH}`;
-  return db.query<Row>(text, [kind, secretBox.keyId, ...after]);
+  return (await sql.query<Row>(text, [kind, secretBox.keyId, ...after])).rows;
 };
 
 /** Leaves a row that somebody has changed meanwhile: it was sealed with the new key, or the next pass finds it. */
-const saveRows = ({ db }: RotationDeps, { table, column, keys: [first, second] }: Column, rows: readonly (Row & { readonly fresh: Uint8Array })[]) => {
+const saveRows = async ({ sql }: RotationDeps, { table, column, keys: [first, second] }: Column, rows: readonly (Row & { readonly fresh: Uint8Array })[]) => {
   const text = `update ${table} t set ${column} = decode(v.fresh, 'hex')
     from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as v(first, second, old, fresh)
     where t.${first} = v.first and ${second === undefined ? "v.second = ''" : `t.${second} = v.second`} and t.${column} = decode(v.old, 'hex')`;
-  return db.execute(text, [
+  const { rowCount } = await sql.query(text, [
     rows.map((row) => row.first),
     rows.map((row) => row.second),
     rows.map(({ sealed }) => hex(sealed)),
     rows.map(({ fresh }) => hex(fresh)),
   ]);
+  return rowCount ?? 0;
 };
 
 const reseal = (secretBox: SecretBox, row: Row): Uint8Array | null => {
@@ -99,9 +100,9 @@ const resealColumn = async (deps: RotationDeps, column: Column): Promise<{ reado
   }
 };
 
-const refuseOldNodes = async ({ db, secretBox }: RotationDeps): Promise<void> => {
+const refuseOldNodes = async ({ sql, secretBox }: RotationDeps): Promise<void> => {
   const text = `select node_id as id from gateway_nodes where not draining and sealing_key <> $1 and seen_at > now() - make_interval(secs => ${ALIVE_SECONDS}) order by 1 limit 10`;
-  const nodes = await db.query<{ readonly id: string }>(text, [secretBox.keyId]);
+  const { rows: nodes } = await sql.query<{ readonly id: string }>(text, [secretBox.keyId]);
   if (nodes.length > 0)
     throw new ConfigError(
       `these nodes still seal with another master key: ${nodes.map(({ id }) => id).join(", ")}. Restart them with the new key first; the rotation can begin ${ALIVE_SECONDS} s after the last of them has stopped`,
@@ -109,7 +110,7 @@ const refuseOldNodes = async ({ db, secretBox }: RotationDeps): Promise<void> =>
 };
 
 export const rotateKey = async (deps: RotationDeps): Promise<Rotated> => {
-  const { db, secretBox } = deps;
+  const { sql, secretBox } = deps;
   await refuseOldNodes(deps);
   let total = 0;
   for (let pass = 0; pass < MAX_PASSES; pass += 1) {
@@ -123,7 +124,7 @@ export const rotateKey = async (deps: RotationDeps): Promise<Rotated> => {
     if (resealed > 0) continue;
     const chains = await deps.resign();
     // Last, so that a key that opens everything is refused by no start before.
-    if (unreadable === 0) await db.execute("update installation set key_check = $1 where id = 1", [sealedCheck(secretBox)]);
+    if (unreadable === 0) await sql.query("update installation set key_check = $1 where id = 1", [sealedCheck(secretBox)]);
     return { keyId: secretBox.keyId, resealed: total, unreadable, chains };
   }
   throw new Error("something still seals with another master key; stop it and run this again");

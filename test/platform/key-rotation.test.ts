@@ -1,5 +1,6 @@
 // The master key can change while the installation runs, and no other key is taken for it.
 import { randomBytes } from "node:crypto";
+import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createAudit } from "../../server/features/audit/index.ts";
 import { type Db, openDb } from "../../server/platform/database/db.ts";
@@ -75,16 +76,20 @@ const read = (url: string, box: SecretBox) =>
 describe("the rotation", () => {
   let url = "";
   let db: Db;
+  let sql: pg.Pool;
   const both = createSecretBox(next, former);
   const rotate = (box: SecretBox, onProgress: (progress: Progress) => void = () => undefined) =>
-    rotateKey({ db, secretBox: box, resign: createAudit({ db, secretBox: box, keepDays: 365 }).resign, onProgress });
+    rotateKey({ sql, secretBox: box, resign: createAudit({ db, secretBox: box, keepDays: 365 }).resign, onProgress });
   beforeAll(async () => {
     url = await createTestDatabase();
     db = await open(url);
+    sql = new pg.Pool({ connectionString: url, max: 1 });
     await withClient(url, (client) => insertRow(client, "tenants", { tenant_id: "ten_a" }));
     await fill(url, createSecretBox(former), 205);
     await migrate({ url, check: (sql) => checkMasterKey(sql, createSecretBox(former)) });
   }, 120_000);
+
+  afterAll(() => sql.end());
 
   test("waits for every living node to seal with the new key", async () => {
     await withClient(url, (client) => insertRow(client, "gateway_nodes", { node_id: "node_old", sealing_key: createSecretBox(former).keyId }));
