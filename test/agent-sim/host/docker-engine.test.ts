@@ -15,6 +15,8 @@ const IMAGE = "mooring-test/web:1.0.0";
 const SECRET = "correct horse battery staple";
 /** Time for a container to come up on a busy machine. */
 const SOON_MS = 40_000;
+// Each wait within a test has that bound, and one test waits for several starts.
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 60_000 });
 
 let engine: DockerEngine;
 let folder: string;
