@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { z } from "zod";
-import { createHttp, noop, type PairedDevice, packageRoot, pairDevice, pause, refusal, succeeded, systemTime as time } from "./agent/index.ts";
+import { createHttp, noop, type PairedDevice, packageRoot, pairDevice, pause, refusal, sayWhileWaiting, succeeded, systemTime as time } from "./agent/index.ts";
 import { type Bootstrapped, bootstrap } from "./bootstrap.ts";
 import { linesOf, type Program, startProgram } from "./children/index.ts";
 import { createScreen, summaryText } from "./display.ts";
@@ -58,12 +58,14 @@ const startGateway = async (): Promise<Program> => {
   });
   const late = new AbortController();
   try {
-    await Promise.race([
-      whenReady(gateway),
-      pause(time, READY_WITHIN_MS, late.signal).then(() =>
-        late.signal.aborted ? new Promise<never>(noop) : Promise.reject(new Error("the gateway did not become ready")),
-      ),
-    ]);
+    const ready = (): Promise<void> =>
+      Promise.race([
+        whenReady(gateway),
+        pause(time, READY_WITHIN_MS, late.signal).then(() =>
+          late.signal.aborted ? new Promise<never>(noop) : Promise.reject(new Error("the gateway did not become ready")),
+        ),
+      ]);
+    await sayWhileWaiting({ on: "the gateway", at: "this machine", work: ready }, time, say);
     return gateway;
   } catch (error) {
     await gateway.end();

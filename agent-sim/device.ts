@@ -24,7 +24,9 @@ import {
   pairByApproval,
   pause,
   readBootId,
+  type ShownCode,
   StateInUse,
+  sayWhileWaiting,
   systemTime as time,
   toPairedDevice,
 } from "./agent/index.ts";
@@ -141,10 +143,23 @@ const pairInto = async (
   { name, url, enrollmentToken }: { readonly name: string; readonly url: string; readonly enrollmentToken: string | undefined },
 ): Promise<void> => {
   const device = { url, name, fingerprint: `sim-${randomUUID()}`, platform: process.platform };
-  const identity =
-    enrollmentToken === undefined
-      ? await pairByApproval({ ...device, onCode: ({ code, comparison, portalUrl }) => say(`approve ${code} at ${portalUrl} if it shows ${comparison}`) })
-      : await enrollDevice({ ...device, enrollmentToken, onRetry: say });
+  const requestOf = ({ code, comparison, portalUrl }: ShownCode): string => `approve ${code} at ${portalUrl} if it shows ${comparison}`;
+  const identity = await sayWhileWaiting(
+    {
+      on: enrollmentToken === undefined ? "the gateway and a person's approval" : "the gateway",
+      at: url,
+      work: (why) => {
+        if (enrollmentToken !== undefined) return enrollDevice({ ...device, enrollmentToken, onRetry: why });
+        const onCode = (shown: ShownCode): void => {
+          say(requestOf(shown));
+          why(requestOf(shown));
+        };
+        return pairByApproval({ ...device, onCode, onRetry: why });
+      },
+    },
+    time,
+    say,
+  );
   await writeFile(path, JSON.stringify(identity), { mode: 0o600, flag: "wx" });
   say(`paired as ${identity.device_id}`);
 };

@@ -55,6 +55,7 @@ export const summaryText = (summary: Summary): string => {
     `  ended as         ${statuses || "-"}`,
     `  create to push   p50 ${ms(latencyMs.createToPush.p50)}, p99 ${ms(latencyMs.createToPush.p99)}`,
     `  create to ack    p50 ${ms(latencyMs.createToAck.p50)}, p99 ${ms(latencyMs.createToAck.p99)}`,
+    `  with the work    p50 ${ms(latencyMs.createToAckWithWork.p50)}, p99 ${ms(latencyMs.createToAckWithWork.p99)} (commands of type wait take as long as their payload says)`,
     ...deploymentLines(summary),
     "",
   ].join("\n");

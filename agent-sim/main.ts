@@ -1,6 +1,6 @@
 // `npm run sim`: runs a fleet of simulated agents, or one device, from the command line.
 import { randomInt } from "node:crypto";
-import { createHttp } from "./agent/index.ts";
+import { createHttp, sayWhileWaiting, systemTime as time } from "./agent/index.ts";
 import { bootstrap } from "./bootstrap.ts";
 import { runDevice } from "./device.ts";
 import { createScreen, summaryText } from "./display.ts";
@@ -10,17 +10,18 @@ import { BadOptions, HELP, type Options, parseOptions } from "./options.ts";
 const COULD_NOT_RUN = 2;
 const INTERRUPTED = 130;
 
-const findGateway = async ({ url, tenant, "api-key": apiKey }: Options): Promise<Pick<FleetOptions, "url" | "apiKey" | "tenantId">> => {
+type Say = (line: string) => void;
+const findGateway = async ({ url, tenant, "api-key": apiKey }: Options, say: Say): Promise<Pick<FleetOptions, "url" | "apiKey" | "tenantId">> => {
   if (url !== undefined && apiKey !== undefined && tenant !== undefined) return { url, apiKey, tenantId: tenant };
-  const { baseUrl, ...own } = await bootstrap();
+  const { baseUrl, ...own } = await sayWhileWaiting({ on: "a tenant", at: "the gateway of this checkout", work: () => bootstrap() }, time, say);
   return { url: baseUrl, apiKey: own.apiKey, tenantId: own.tenantId };
 };
 
 /** Fails at once, instead of after minutes of retries, if there is no gateway. Any response will do. */
-const checkReachable = async (url: string): Promise<void> => {
+const checkReachable = async (url: string, say: Say): Promise<void> => {
   const http = createHttp(url, 1);
   try {
-    await http.call({ method: "GET", path: "/v1/health" });
+    await sayWhileWaiting({ on: "the gateway", at: url, work: () => http.call({ method: "GET", path: "/v1/health" }) }, time, say);
   } catch (error) {
     throw new Error(`no gateway answers at ${url} (${error instanceof Error ? error.message : String(error)}); start one with: npm start`);
   } finally {
@@ -44,8 +45,8 @@ const onInterrupt = (notice: (text: string) => void): AbortSignal => {
 const simulate = async (options: Options): Promise<number> => {
   const screen = createScreen(process.stderr, options.quiet);
   const signal = onInterrupt(screen.notice);
-  const gateway = await findGateway(options);
-  await checkReachable(gateway.url);
+  const gateway = await findGateway(options, screen.notice);
+  await checkReachable(gateway.url, screen.notice);
   const summary = await runFleet(
     {
       ...gateway,

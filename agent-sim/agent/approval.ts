@@ -6,14 +6,22 @@ import { IssuedIdentity } from "./identity.ts";
 import { between, createRandom } from "./random.ts";
 import { pause, systemTime } from "./time.ts";
 
+export interface ShownCode {
+  readonly code: string;
+  readonly comparison: string;
+  readonly portalUrl: string;
+}
+
 export interface ApprovalOptions {
   readonly url: string;
   readonly fingerprint: string;
   readonly name?: string;
   readonly platform?: string;
   /** Shows the person the code, and the digits to compare. */
-  readonly onCode: (shown: { readonly code: string; readonly comparison: string; readonly portalUrl: string }) => void;
+  readonly onCode: (shown: ShownCode) => void;
   readonly signal?: AbortSignal;
+  /** Called before each retry. */
+  readonly onRetry?: (why: string) => void;
 }
 
 const WITHIN_MS = 900_000;
@@ -32,9 +40,16 @@ export const pairByApproval = async ({
   platform = "simulator",
   onCode,
   signal,
+  onRetry,
 }: ApprovalOptions): Promise<z.infer<typeof IssuedIdentity>> => {
   const http = createHttp(url, 1);
-  const retry = { time: systemTime, random: createRandom(systemTime.wallMs()), untilMs: systemTime.elapsedMs() + WITHIN_MS, signal };
+  const retry = {
+    time: systemTime,
+    random: createRandom(systemTime.wallMs()),
+    untilMs: systemTime.elapsedMs() + WITHIN_MS,
+    signal,
+    ...(onRetry ? { onRetry } : {}),
+  };
   const post = (path: string, body: unknown): Promise<HttpAnswer> =>
     callWithRetry(() => http.call({ method: "POST", path, body: JSON.stringify(body) }), retry);
   try {

@@ -3,7 +3,7 @@
 export { type Agent, createAgent } from "./agent.ts";
 export type { AgentEvents, AgentOptions } from "./agent-context.ts";
 export { errorOf, type HttpAnswer, isUnchanged, NoAnswer, refusal, retryAfterMs, succeeded } from "./answers.ts";
-export { pairByApproval } from "./approval.ts";
+export { pairByApproval, type ShownCode } from "./approval.ts";
 export { createApps } from "./apps.ts";
 export { readBootId } from "./boot-id.ts";
 export { createDueTimer } from "./due-timer.ts";
@@ -23,3 +23,4 @@ export { createRotation } from "./rotation.ts";
 export { signer } from "./signing.ts";
 export { lockState, StateInUse } from "./state-lock.ts";
 export { noop, pause, systemTime, type Time, until } from "./time.ts";
+export { sayWhileWaiting } from "./waits.ts";

@@ -5,6 +5,8 @@ interface Facts {
   readonly deviceId: string;
   readonly requiresAck: boolean;
   readonly sentAtMs: number;
+  /** How long its payload tells the device to work: part of its time, but not of the gateway's. */
+  readonly workMs?: number;
   /** Queued during the warm-up: it must end like any other, but its latencies are not counted. */
   readonly isWarmUp?: boolean;
 }
@@ -21,13 +23,17 @@ export interface CommandTracker {
   byDevice(): ReadonlyMap<string, readonly string[]>;
   /** Counts deliveries over the socket only: a poll's latency depends on its interval. */
   readonly createToPush: Latency;
+  /** Without the work that payloads ask for. */
   readonly createToAck: Latency;
+  /** With it. */
+  readonly createToAckWithWork: Latency;
 }
 
 interface Entry {
   deviceId: string | null;
   requiresAck: boolean;
   sentAtMs: number;
+  workMs?: number;
   isWarmUp?: boolean;
   channel: "socket" | "poll" | null;
   deliveredAtMs: number | null;
@@ -42,6 +48,7 @@ export const createCommandTracker = (elapsedMs: () => number): CommandTracker =>
   const counts = { accepted: 0, pushed: 0, acked: 0, executedTwice: 0, open: 0 };
   const createToPush = createLatency();
   const createToAck = createLatency();
+  const createToAckWithWork = createLatency();
 
   // The push may arrive before the response to the request that queued the command, so either can create the entry.
   const entryOf = (commandId: string): Entry => {
@@ -70,10 +77,15 @@ export const createCommandTracker = (elapsedMs: () => number): CommandTracker =>
   const measure = (entry: Entry, latency: Latency, atMs: number | null): void => {
     if (entry.deviceId !== null && !entry.isWarmUp && atMs !== null && entry.channel === "socket") latency.add(atMs - entry.sentAtMs);
   };
+  const measureAck = (entry: Entry): void => {
+    measure(entry, createToAckWithWork, entry.settledAtMs);
+    if (entry.settledAtMs !== null) measure(entry, createToAck, entry.settledAtMs - (entry.workMs ?? 0));
+  };
   return {
     counts,
     createToPush,
     createToAck,
+    createToAckWithWork,
     accepted: (commandId, facts) => {
       const entry = entryOf(commandId);
       if (entry.deviceId !== null) return;
@@ -81,7 +93,7 @@ export const createCommandTracker = (elapsedMs: () => number): CommandTracker =>
       counts.accepted += 1;
       counts.open += 1;
       measure(entry, createToPush, entry.deliveredAtMs);
-      measure(entry, createToAck, entry.settledAtMs);
+      measureAck(entry);
       close(entry);
     },
     delivered: (commandId, channel) => {
@@ -102,7 +114,7 @@ export const createCommandTracker = (elapsedMs: () => number): CommandTracker =>
       if (entry.settledAtMs !== null) return;
       entry.settledAtMs = elapsedMs();
       counts.acked += 1;
-      measure(entry, createToAck, entry.settledAtMs);
+      measureAck(entry);
       close(entry);
     },
     forgotten: (commandId) => {

@@ -1,9 +1,10 @@
 // Deploys apps to a fleet through the public API and follows the deployments to their ends. Every call is safe to repeat.
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
-import { Deployment, Pagination } from "../../protocol/index.ts";
+import { Deployment } from "../../protocol/index.ts";
 import { callWithRetry, type Http, type HttpAnswer, type PairedDevice, pause, type RetryOptions, refusal, succeeded, type Time } from "../agent/index.ts";
 import { createLatency, type Percentiles } from "./latency.ts";
+import { pageOf } from "./page.ts";
 import type { PortalCredentials } from "./portal.ts";
 
 /** Templates whose apps need no container. Each takes its port from the property `port`. */
@@ -25,7 +26,7 @@ const OPEN = [
 const Shown = Deployment.pick({ deploymentId: true, status: true, failure: true, updatedAt: true });
 export type ShownDeployment = z.output<typeof Shown>;
 const Created = z.object({ data: Shown });
-const Listed = z.object({ data: z.array(Shown), pagination: Pagination });
+const Listed = pageOf(Shown);
 
 export interface DeploymentOrder {
   readonly deviceId: string;
@@ -105,9 +106,9 @@ export const untilDeployed = async (portal: DeploymentPortal, retry: RetryOption
 const readAll = async (portal: DeploymentPortal, retry: RetryOptions): Promise<ReadonlyMap<string, ShownDeployment>> => {
   const shown = new Map<string, ShownDeployment>();
   for (let page = 1; ; page += 1) {
-    const { data, pagination } = await portal.list(page, null, retry);
+    const { data, meta } = await portal.list(page, null, retry);
     for (const one of data) shown.set(one.deploymentId, one);
-    if (!pagination.hasMore) return shown;
+    if (!meta.pagination.hasMore) return shown;
   }
 };
 

@@ -1,6 +1,6 @@
 // A whole run: provisions devices, connects them, queues commands, waits until each has ended, and checks the result.
 import { randomUUID } from "node:crypto";
-import { createHttp, createRandom, type Http, type PairedDevice, type RetryOptions, systemTime as time, until } from "../agent/index.ts";
+import { createHttp, createRandom, type Http, type PairedDevice, type RetryOptions, sayWhileWaiting, systemTime as time, until } from "../agent/index.ts";
 import { type AgentGroup, createAgentGroup } from "./agent-group.ts";
 import { type CommandTracker, createCommandTracker } from "./command-tracker.ts";
 import { allEnded, type DeploymentSummary, deployToFleet } from "./deployments.ts";
@@ -46,7 +46,7 @@ export interface FleetProgress {
   readonly reconnects: number;
   readonly accepted: number;
   readonly open: number;
-  /** Create-to-ack latency of the last few thousand commands. */
+  /** Create-to-ack latency of the last few thousand commands, without their simulated work. */
   readonly recent: Percentiles;
 }
 export interface FleetHooks {
@@ -70,7 +70,7 @@ export interface Summary {
     readonly executedTwice: number;
     readonly byStatus: Readonly<Record<string, number>>;
   };
-  readonly latencyMs: { readonly createToPush: Percentiles; readonly createToAck: Percentiles };
+  readonly latencyMs: { readonly createToPush: Percentiles; readonly createToAck: Percentiles; readonly createToAckWithWork: Percentiles };
   /** Null: none were wanted. */
   readonly deployments: DeploymentSummary | null;
   readonly ok: boolean;
@@ -95,6 +95,12 @@ const provision = async (portal: Portal, count: number, retry: RetryOptions): Pr
   }
   return members;
 };
+
+const provisioning = (portal: Portal, { url, agents }: FleetOptions, signal: AbortSignal) => ({
+  on: `${agents} devices from the gateway`,
+  at: url,
+  work: (why: (reason: string) => void) => provision(portal, agents, { ...retryFor(PROVISION_MS, signal), onRetry: why }),
+});
 
 interface Stage {
   phase: FleetPhase;
@@ -166,7 +172,11 @@ const summarize = (
     heartbeats,
     reconnects,
     commands: { accepted, terminal: findings.terminal, lost: findings.lost, executedTwice, byStatus: findings.byStatus },
-    latencyMs: { createToPush: tracker.createToPush.percentiles(), createToAck: tracker.createToAck.percentiles() },
+    latencyMs: {
+      createToPush: tracker.createToPush.percentiles(),
+      createToAck: tracker.createToAck.percentiles(),
+      createToAckWithWork: tracker.createToAckWithWork.percentiles(),
+    },
     deployments,
     ok:
       size > 0 &&
@@ -211,7 +221,7 @@ export const runFleet = async (options: FleetOptions, hooks: FleetHooks = {}): P
   const stage: Stage = { phase: "provisioning", group: null };
   const stopReport = report(stage, tracker, hooks);
   try {
-    const members = options.members ?? (await provision(portal, options.agents, retryFor(PROVISION_MS, signal)));
+    const members = options.members ?? (await sayWhileWaiting(provisioning(portal, options, signal), time, (line) => hooks.onNotice?.(line)));
     const rampPerSecond = options.rampPerSecond ?? RAMP_PER_SECOND;
     const group = createAgentGroup({
       url,

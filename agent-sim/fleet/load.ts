@@ -36,7 +36,7 @@ export interface Load {
   readonly firstProblem: string | null;
 }
 
-/** Mostly quick commands, some in a lane, a few without ack. Slow commands are rare enough not to move the percentiles. */
+/** Mostly quick commands, some in a lane, a few without ack. A few take the time that they say. */
 export const chooseCommand = (random: Random): Omit<PortalCommand, "deviceId"> => {
   const dice = random();
   if (dice < 0.05) return { type: "ping", payload: {}, requiresAck: false };
@@ -46,6 +46,9 @@ export const chooseCommand = (random: Random): Omit<PortalCommand, "deviceId"> =
   if (dice < 0.995) return { type: "restart-app", payload: { appId: `app_${Math.floor(random() * 3)}` }, requiresAck: true };
   return { type: "wait", payload: { seconds: Math.round(between(random, 0.1, 1) * 100) / 100 }, requiresAck: true };
 };
+
+/** A command of type `wait` says in its payload how long it takes. */
+const workMsOf = ({ type, payload: { seconds } }: PortalCommand): number => (type === "wait" && typeof seconds === "number" ? seconds * 1_000 : 0);
 
 export const startLoad = ({ portal, tracker, members, perSecond, durationMs, warmUpMs = 0, time, random, graceMs, signal }: LoadOptions): Load => {
   const startMs = time.elapsedMs();
@@ -66,7 +69,8 @@ export const startLoad = ({ portal, tracker, members, perSecond, durationMs, war
     });
     // A replay means that an earlier attempt took effect, so the latency counts from the first.
     const sentAtMs = (replayed ? attempts[0] : attempts.at(-1)) ?? time.elapsedMs();
-    tracker.accepted(commandId, { deviceId: command.deviceId, requiresAck: command.requiresAck, sentAtMs, isWarmUp: sentAtMs < startMs + warmUpMs });
+    const { deviceId, requiresAck } = command;
+    tracker.accepted(commandId, { deviceId, requiresAck, sentAtMs, workMs: workMsOf(command), isWarmUp: sentAtMs < startMs + warmUpMs });
   };
   const problem = (error: unknown): void => {
     if (error instanceof NoAnswer) state.unresolved += 1;

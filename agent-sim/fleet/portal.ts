@@ -1,6 +1,6 @@
 // Calls the public API like a script: provisions devices, queues commands, reads them back. Every call is safe to repeat.
 import { z } from "zod";
-import { Command, Pagination } from "../../protocol/index.ts";
+import { Command } from "../../protocol/index.ts";
 import {
   callWithRetry,
   type Http,
@@ -13,6 +13,7 @@ import {
   succeeded,
   toPairedDevice,
 } from "../agent/index.ts";
+import { pageOf } from "./page.ts";
 
 export interface PortalCredentials {
   readonly apiKey: string;
@@ -31,8 +32,14 @@ export interface Queued {
   readonly replayed: boolean;
 }
 
+/** What a person would enter about devices. */
+export interface About {
+  readonly platform: string;
+  readonly tags: readonly string[];
+}
+
 export interface Portal {
-  provision(fingerprints: readonly string[], key: string, retry: RetryOptions): Promise<readonly PairedDevice[]>;
+  provision(fingerprints: readonly string[], key: string, retry: RetryOptions, about?: About): Promise<readonly PairedDevice[]>;
   /** Calls `onAttempt` before each attempt. */
   queue(command: PortalCommand, key: string, retry: RetryOptions & { readonly onAttempt: () => void }): Promise<Queued>;
   /** One page of a device's commands, newest first. */
@@ -45,7 +52,7 @@ export interface Portal {
 
 const Provisioned = z.object({ data: z.array(IssuedIdentity) });
 const Created = z.object({ data: Command.pick({ commandId: true }) });
-const Listed = z.object({ data: z.array(Command.pick({ commandId: true, status: true })), pagination: Pagination.pick({ hasMore: true }).optional() });
+const Listed = pageOf(Command.pick({ commandId: true, status: true }));
 const PAGE = 100;
 
 export const createPortal = (http: Http, { apiKey, tenantId }: PortalCredentials): Portal => {
@@ -59,8 +66,8 @@ export const createPortal = (http: Http, { apiKey, tenantId }: PortalCredentials
   });
 
   return {
-    provision: async (fingerprints, key, retry) => {
-      const answer = await callWithRetry(() => call(post("/v1/devices/provision", key, { fingerprints, platform: "simulator" })), retry);
+    provision: async (fingerprints, key, retry, about = { platform: "simulator", tags: [] }) => {
+      const answer = await callWithRetry(() => call(post("/v1/devices/provision", key, { fingerprints, ...about })), retry);
       if (!succeeded(answer)) throw refusal("the gateway refused to provision devices", answer);
       return Provisioned.parse(answer.body).data.map(toPairedDevice);
     },
@@ -76,8 +83,8 @@ export const createPortal = (http: Http, { apiKey, tenantId }: PortalCredentials
     list: async (deviceId, page, retry) => {
       const answer = await callWithRetry(() => call({ method: "GET", path: `/v1/devices/${deviceId}/commands?page=${page}&pageSize=${PAGE}` }), retry);
       if (!succeeded(answer)) throw refusal("the gateway refused to list commands", answer);
-      const { data, pagination } = Listed.parse(answer.body);
-      return { items: data, hasMore: pagination?.hasMore ?? data.length === PAGE };
+      const { data, meta } = Listed.parse(answer.body);
+      return { items: data, hasMore: meta.pagination.hasMore };
     },
   };
 };

@@ -26,6 +26,16 @@ describe("tracker", () => {
     expect(tracker.createToAck.percentiles()).toEqual({ p50: 50, p99: 50 });
     expect(tracker.counts).toEqual({ accepted: 1, pushed: 1, acked: 1, executedTwice: 0, open: 0 });
   });
+  test("create to ack leaves out the work that a command's payload asks for, and a second figure contains it", () => {
+    let now = 100;
+    const tracker = createCommandTracker(() => now);
+    tracker.accepted("a", { ...facts, workMs: 900 });
+    tracker.delivered("a", "socket");
+    now = 1_020;
+    tracker.settled("a");
+    expect(tracker.createToAck.percentiles()).toEqual({ p50: 20, p99: 20 });
+    expect(tracker.createToAckWithWork.percentiles()).toEqual({ p50: 920, p99: 920 });
+  });
   test("the tracker counts a warm-up command but not its latency", () => {
     const tracker = createCommandTracker(() => 900);
     tracker.accepted("a", { ...facts, isWarmUp: true });

@@ -1,6 +1,6 @@
 // The gateway's final state: every command of every device, read through the public API.
-import { z } from "zod";
 import { callWithRetry, pause, type RetryOptions, refusal } from "../../../agent-sim/agent/index.ts";
+import { pageOf } from "../../../agent-sim/fleet/page.ts";
 import { Command, isOpen } from "../../../protocol/index.ts";
 import type { Rig } from "../rig/rig.ts";
 import type { Fact } from "./checker.ts";
@@ -10,10 +10,7 @@ const MAX_PAGES = 500;
 const WORKERS = 6;
 const AGAIN_MS = 500;
 
-const Listed = z.object({
-  data: z.array(Command.pick({ commandId: true, deviceId: true, status: true, failureCode: true, payload: true })),
-  pagination: z.object({ hasMore: z.boolean() }).optional(),
-});
+const Listed = pageOf(Command.pick({ commandId: true, deviceId: true, status: true, failureCode: true, payload: true }));
 
 type Reader = Pick<Rig, "http" | "credentials">;
 
@@ -24,9 +21,9 @@ const readDevice = async ({ http, credentials }: Reader, deviceId: string, patie
     const path = `/v1/devices/${deviceId}/commands?page=${page}&pageSize=${PAGE}`;
     const answer = await callWithRetry(() => http.call({ method: "GET", path, headers }), patience);
     if (answer.status !== 200) throw refusal("the gateway refused to list commands", answer);
-    const { data, pagination } = Listed.parse(answer.body);
+    const { data, meta } = Listed.parse(answer.body);
     for (const { payload, ...fact } of data) facts.push({ ...fact, request: typeof payload["request"] === "string" ? payload["request"] : null });
-    if (!(pagination?.hasMore ?? data.length === PAGE)) break;
+    if (!meta.pagination.hasMore) break;
   }
   return facts;
 };
