@@ -2,7 +2,18 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { z } from "zod";
-import { createHttp, noop, type PairedDevice, packageRoot, pairDevice, pause, refusal, sayWhileWaiting, succeeded, systemTime as time } from "./agent/index.ts";
+import {
+  createHttp,
+  hasSucceeded,
+  noop,
+  type PairedDevice,
+  packageRoot,
+  pairDevice,
+  pause,
+  refusal,
+  sayWhileWaiting,
+  systemTime as time,
+} from "./agent/index.ts";
 import { type Bootstrapped, bootstrap } from "./bootstrap.ts";
 import { linesOf, type Program, startProgram } from "./children/index.ts";
 import { createScreen, summaryText } from "./display.ts";
@@ -88,7 +99,7 @@ const createRepairToken = async (url: string, { apiKey, tenantId }: PortalCreden
       headers: { "x-api-key": apiKey, "x-svc-tenant-id": tenantId },
       body: JSON.stringify({ name: "demo", expiresInSeconds: TOKEN_SECONDS, maxUses: null, allowRepair: true }),
     });
-    if (!succeeded(answer)) throw refusal("the gateway refused an enrollment token", answer);
+    if (!hasSucceeded(answer)) throw refusal("the gateway refused an enrollment token", answer);
     return Created.parse(answer.body).data.token;
   } finally {
     http.close();

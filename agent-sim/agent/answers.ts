@@ -54,18 +54,18 @@ export const ownAnswer = ({ status, headers, text }: RawAnswer, expected: Expect
 };
 
 /** The gateway did what it was asked. */
-export const succeeded = ({ status }: HttpAnswer): boolean => isSuccess(status);
+export const hasSucceeded = ({ status }: HttpAnswer): boolean => isSuccess(status);
 /** The record is the one that the caller knows already. */
 export const isUnchanged = ({ status }: HttpAnswer): boolean => status === NOT_MODIFIED;
 
 const Facts = z.object({ code: z.string().optional(), error: z.unknown().optional(), details: z.record(z.string(), z.unknown()).optional() });
-export interface ErrorFacts {
+export interface GatewayError {
   readonly code: string;
   readonly reason: string;
   readonly details: Readonly<Record<string, unknown>>;
 }
 /** Code and details of a refusal, in either of its two shapes. */
-export const errorOf = ({ body }: Pick<HttpAnswer, "body">): ErrorFacts => {
+export const errorOf = ({ body }: Pick<HttpAnswer, "body">): GatewayError => {
   const outer = Facts.safeParse(body).data;
   const inner = Facts.safeParse(outer?.error).data;
   const details = { ...inner?.details, ...outer?.details };
@@ -95,7 +95,7 @@ export const isWorthRetry = (answer: HttpAnswer): boolean =>
 export const saysStop = ({ status }: Pick<HttpAnswer, "status">): boolean => status >= 400 && status < 500;
 
 /** The gateway does not know this secret. */
-export const refusesSecret = (answer: HttpAnswer): boolean => !succeeded(answer) && errorOf(answer).reason === "bad_signature";
+export const refusesSecret = (answer: HttpAnswer): boolean => !hasSucceeded(answer) && errorOf(answer).reason === "bad_signature";
 /** The gateway's time, if it refuses the request's timestamp. */
 export const timeIfSkewed = (answer: HttpAnswer): number | null => {
   const { reason, details } = errorOf(answer);

@@ -1,6 +1,6 @@
 // Pairs one device with a person's approval: requests a code, shows it, and polls until the person has decided.
 import { z } from "zod";
-import { givenWaitMs, type HttpAnswer, refusal, succeeded } from "./answers.ts";
+import { givenWaitMs, type HttpAnswer, hasSucceeded, refusal } from "./answers.ts";
 import { callWithRetry, createHttp } from "./http.ts";
 import { IssuedIdentity } from "./identity.ts";
 import { between, createRandom } from "./random.ts";
@@ -58,12 +58,12 @@ export const pairByApproval = async ({
       platform,
       ...(name === undefined ? {} : { device_name: name }),
     });
-    if (!succeeded(initiated)) throw refusal("the gateway refused a pairing code", initiated);
+    if (!hasSucceeded(initiated)) throw refusal("the gateway refused a pairing code", initiated);
     const { pairing_code, portal_url, pollToken, comparison } = Initiated.parse(initiated.body).data;
     onCode({ code: pairing_code, comparison, portalUrl: portal_url });
     for (;;) {
       const answer = await post("/v1/pairing/collect", { pairing_code, device_fingerprint: fingerprint, pollToken });
-      const polled = succeeded(answer) ? Polled.parse(answer.body).data : null;
+      const polled = hasSucceeded(answer) ? Polled.parse(answer.body).data : null;
       if (polled?.identity !== undefined) return polled.identity;
       if (polled?.status !== "pending" || signal?.aborted) throw refusal(`the pairing ended as ${polled?.status ?? "unknown"}`, answer);
       const waitMs = Math.max(LEAST_POLL_MS, givenWaitMs(polled.pollAfterSeconds) ?? POLL_MS);

@@ -2,7 +2,7 @@
 
 export { type Agent, createAgent } from "./agent.ts";
 export type { AgentEvents, AgentOptions } from "./agent-context.ts";
-export { errorOf, type HttpAnswer, isUnchanged, NoAnswer, refusal, retryAfterMs, succeeded } from "./answers.ts";
+export { errorOf, type HttpAnswer, hasSucceeded, isUnchanged, NoAnswer, refusal, retryAfterMs } from "./answers.ts";
 export { pairByApproval, type ShownCode } from "./approval.ts";
 export { createApps } from "./apps.ts";
 export { readBootId } from "./boot-id.ts";

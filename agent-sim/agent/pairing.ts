@@ -1,6 +1,6 @@
 // Pairs one device like an install script: requests a code and activates it with an enrollment token.
 import { z } from "zod";
-import { errorOf, type HttpAnswer, refusal, succeeded } from "./answers.ts";
+import { errorOf, type HttpAnswer, hasSucceeded, refusal } from "./answers.ts";
 import { callWithRetry, createHttp, type RetryOptions } from "./http.ts";
 import { IssuedIdentity, type PairedDevice, toPairedDevice } from "./identity.ts";
 import { createRandom } from "./random.ts";
@@ -50,13 +50,13 @@ export const enrollDevice = async ({
     callWithRetry(() => http.call({ method: "POST", path, body: JSON.stringify(body) }), retry);
   const round = async (): Promise<HttpAnswer> => {
     const initiated = await post("/v1/pairing/initiate", { device_fingerprint: fingerprint, platform, ...(name === undefined ? {} : { device_name: name }) });
-    if (!succeeded(initiated)) throw refusal("the gateway refused a pairing code", initiated);
+    if (!hasSucceeded(initiated)) throw refusal("the gateway refused a pairing code", initiated);
     return post("/v1/pairing/auto-activate", { enrollment_token: enrollmentToken, pairing_code: Initiated.parse(initiated.body).data.pairing_code });
   };
   try {
     let answer = await round();
     for (let n = 1; n < ROUNDS && STALE_CODES.includes(errorOf(answer).code); n += 1) answer = await round();
-    if (!succeeded(answer)) throw refusal("pairing was refused", answer);
+    if (!hasSucceeded(answer)) throw refusal("pairing was refused", answer);
     return Activated.parse(answer.body).data;
   } finally {
     http.close();

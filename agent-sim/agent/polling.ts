@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { AgentIdentity } from "../../protocol/index.ts";
 import type { AgentAck } from "./ack-sender.ts";
-import { ackRefusal, errorOf, givenWaitMs, type HttpAnswer, NoAnswer, refusesSecret, retryAfterMs, succeeded, timeIfSkewed } from "./answers.ts";
+import { ackRefusal, errorOf, givenWaitMs, type HttpAnswer, hasSucceeded, NoAnswer, refusesSecret, retryAfterMs, timeIfSkewed } from "./answers.ts";
 import { createDueTimer } from "./due-timer.ts";
 import { AckAnswer, type Delivered, Polled } from "./frames.ts";
 import { hostMetrics } from "./handlers.ts";
@@ -82,7 +82,7 @@ export const createPolling = ({ http, deviceId, identity, instanceId, sign, time
     const { code } = errorOf(answer);
     if (wait !== null && code === "DUPLICATE_IDENTITY") pausePolling(wait);
     else if (wait !== null) notBeforeMs = time.elapsedMs() + wait;
-    if (succeeded(answer)) on.secretAccepted(secret);
+    if (hasSucceeded(answer)) on.secretAccepted(secret);
     if (refusesSecret(answer)) on.secretRefused(secret);
     const serverTimeMs = timeIfSkewed(answer);
     if (serverTimeMs !== null) on.clockSkewed(serverTimeMs);
@@ -103,7 +103,7 @@ export const createPolling = ({ http, deviceId, identity, instanceId, sign, time
   const fetchDue = async (): Promise<void> => {
     if (time.elapsedMs() < pollNotBeforeMs) return;
     const answer = await call("GET", `/commands?limit=${POLL_LIMIT}`);
-    const found = answer && succeeded(answer) ? Items.safeParse(answer.body).data : null;
+    const found = answer && hasSucceeded(answer) ? Items.safeParse(answer.body).data : null;
     if (!answer || !found) return;
     const requestedMs = givenWaitMs(answer.headers["x-svc-poll-interval"]);
     if (everyMs !== null && requestedMs !== null && requestedMs > 0) pollEvery(Math.max(SHORTEST_INTERVAL_MS, requestedMs));
@@ -131,7 +131,7 @@ export const createPolling = ({ http, deviceId, identity, instanceId, sign, time
   const sendAck = async (commandId: string, ack: AgentAck, id: string): Promise<void> => {
     const answer = await call("POST", `/commands/${encodeURIComponent(commandId)}/ack`, JSON.stringify(ack));
     if (answer === null) return;
-    if (succeeded(answer)) {
+    if (hasSucceeded(answer)) {
       const result = Result.safeParse(answer.body).data?.data;
       return result && on.acked(result, id);
     }

@@ -2,7 +2,7 @@
 // A crash at any point leaves both sides with a common secret: the old one is valid until the new one is first used, and the agent has both.
 import { z } from "zod";
 import type { AgentIdentity } from "../../protocol/index.ts";
-import { type HttpAnswer, refusal, refusesSecret, succeeded } from "./answers.ts";
+import { type HttpAnswer, hasSucceeded, refusal, refusesSecret } from "./answers.ts";
 import type { CommandHandler } from "./handlers.ts";
 import { callWithRetry, type Http, type RetryOptions } from "./http.ts";
 import type { Keys } from "./keys.ts";
@@ -44,7 +44,7 @@ export const createRotation = ({ keys, http, deviceId, identity, sign, time, ran
         () => http.call({ method: "GET", path, headers: sign({ ...identity, secret }, { method: "GET", target: path, body: "" }, new Date(stampMs())) }),
         retry,
       );
-      if (succeeded(answer)) keys.confirmed(secret);
+      if (hasSucceeded(answer)) keys.confirmed(secret);
       if (!refusesSecret(answer) || !keys.refused(secret) || tried > 0) return answer;
     }
   };
@@ -53,10 +53,10 @@ export const createRotation = ({ keys, http, deviceId, identity, sign, time, ran
     keys.begin();
     const answer = await ask(`/v1/devices/${encodeURIComponent(deviceId)}/secrets`, signal);
     const fetched = Secrets.safeParse(answer.body).data?.data.secrets.DEVICE_TOKEN;
-    if (!succeeded(answer) || fetched === undefined) throw refusal("cannot fetch the new secret", answer);
+    if (!hasSucceeded(answer) || fetched === undefined) throw refusal("cannot fetch the new secret", answer);
     keys.offer(fetched);
     const used = await ask("/v1/agent/me", signal);
-    if (!succeeded(used)) throw refusal("cannot use the new secret", used);
+    if (!hasSucceeded(used)) throw refusal("cannot use the new secret", used);
     return { rotated: keys.secret === fetched };
   };
 

@@ -41,10 +41,10 @@ export const createLineReader = ({ maxBytes = MAX_LINE_BYTES + MAX_PREFIX_BYTES,
   /** Returns the line if it is too long. */
   const keep = (bytes: Uint8Array): string[] => {
     if (dropping) return [];
-    const room = held.length - used;
-    held.set(bytes.subarray(0, room), used);
-    used += Math.min(room, bytes.length);
-    dropping = bytes.length > room;
+    const space = held.length - used;
+    held.set(bytes.subarray(0, space), used);
+    used += Math.min(space, bytes.length);
+    dropping = bytes.length > space;
     return dropping ? [takeCut()] : [];
   };
   return {

@@ -9,7 +9,7 @@ const KILLED_WITHIN_MS = 1_000;
 /** A descendant may hold the output open after the program has ended. */
 const LAST_WORDS_MS = 500;
 
-export interface Ending {
+export interface ProgramEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
   /** It could not be started, or outlives SIGKILL. */
@@ -37,9 +37,9 @@ export interface ProgramOptions {
 export interface Program {
   readonly child: ChildProcess;
   /** Never rejects. Once `end` is called it resolves at the latest when the patience is over. */
-  readonly ended: Promise<Ending>;
+  readonly ended: Promise<ProgramEnd>;
   /** Ends the program and closes its output, which others may hold open. */
-  end(): Promise<Ending>;
+  end(): Promise<ProgramEnd>;
 }
 
 const living = new Set<() => void>();
@@ -70,8 +70,8 @@ export const startProgram = (options: ProgramOptions): Program => {
   if (options.outlives !== true) living.add(kill);
 
   const over = new AbortController();
-  let settle = (_how: Partial<Ending>): void => undefined;
-  const ended = new Promise<Ending>((resolve) => {
+  let settle = (_how: Partial<ProgramEnd>): void => undefined;
+  const ended = new Promise<ProgramEnd>((resolve) => {
     settle = (how) => {
       over.abort();
       living.delete(kill);
@@ -91,7 +91,7 @@ export const startProgram = (options: ProgramOptions): Program => {
     child.unref();
     settle({ error: new Error(`process ${child.pid} did not end after SIGKILL`) });
   };
-  const end = (): Promise<Ending> => {
+  const end = (): Promise<ProgramEnd> => {
     if (!ending) {
       ending = true;
       if (over.signal.aborted) closeOutput();

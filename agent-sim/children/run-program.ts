@@ -1,6 +1,6 @@
 // Runs a foreign program to its end, within a bounded time, and keeps the end of what it says.
 import { pause, type Time } from "../agent/index.ts";
-import { type Ending, type ProgramOptions, startProgram } from "./program.ts";
+import { type ProgramEnd, type ProgramOptions, startProgram } from "./program.ts";
 import { createTail } from "./tail.ts";
 
 const MAX_OUTPUT_BYTES = 4_194_304;
@@ -16,10 +16,10 @@ export interface RunOptions extends Omit<ProgramOptions, "stdio" | "outlives"> {
 }
 
 /** `late`, `silent`: it was ended after its time, or after a time without output. `stopped`: a signal has ended it. */
-export type Outcome = "ended" | "late" | "silent" | "stopped" | "not started";
+export type RunOutcome = "ended" | "late" | "silent" | "stopped" | "not started";
 
-export interface RunResult extends Ending {
-  readonly outcome: Outcome;
+export interface RunResult extends ProgramEnd {
+  readonly outcome: RunOutcome;
   readonly output: string;
   readonly errors: string;
   /** The beginning of the output is gone. */
@@ -43,8 +43,8 @@ export const runProgram = async ({ withinMs, idleMs, maxBytes = MAX_OUTPUT_BYTES
   const { time, signals = [] } = options;
   const program = startProgram(options);
   const [output, errors] = [createTail(maxBytes), createTail(MAX_ERROR_BYTES)];
-  let cause: Outcome | null = null;
-  const endAs = (why: Outcome): void => {
+  let cause: RunOutcome | null = null;
+  const endAs = (why: RunOutcome): void => {
     cause ??= why;
     void program.end();
   };

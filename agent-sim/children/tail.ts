@@ -23,7 +23,7 @@ export const createTail = (maxBytes: number): Tail => {
     isCut = true;
   };
   /** Twice the bound, so that the bytes that stay are moved once in a while and not with each chunk. */
-  const makeRoom = (bytes: number): void => {
+  const reserve = (bytes: number): void => {
     if (used + bytes <= buffer.length) return;
     if (used + bytes > 2 * maxBytes) {
       dropTo(Math.max(0, maxBytes - bytes));
@@ -37,7 +37,7 @@ export const createTail = (maxBytes: number): Tail => {
     push: (given) => {
       const bytes = given.subarray(Math.max(0, given.length - maxBytes));
       if (bytes.length < given.length) isCut = true;
-      makeRoom(bytes.length);
+      reserve(bytes.length);
       buffer.set(bytes, used);
       used += bytes.length;
     },

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { Deployment } from "../../protocol/index.ts";
-import { callWithRetry, type Http, type HttpAnswer, type PairedDevice, pause, type RetryOptions, refusal, succeeded, type Time } from "../agent/index.ts";
+import { callWithRetry, type Http, type HttpAnswer, hasSucceeded, type PairedDevice, pause, type RetryOptions, refusal, type Time } from "../agent/index.ts";
 import { createLatency, type Percentiles } from "./latency.ts";
 import { pageOf } from "./page.ts";
 import type { PortalCredentials } from "./portal.ts";
@@ -55,7 +55,7 @@ export const createDeploymentPortal = (http: Http, { apiKey, tenantId }: PortalC
   return {
     create: async (order, key, retry) => {
       const answer = await post("/v1/deployments", key, order, retry);
-      if (!succeeded(answer)) throw refusal("the gateway refused the deployment", answer);
+      if (!hasSucceeded(answer)) throw refusal("the gateway refused the deployment", answer);
       return Created.parse(answer.body).data.deploymentId;
     },
     change: (deploymentId, verb, { key, body = {}, retry }) => post(`/v1/deployments/${deploymentId}/${verb}`, key, body, retry),
@@ -63,7 +63,7 @@ export const createDeploymentPortal = (http: Http, { apiKey, tenantId }: PortalC
       const filter = statuses === null ? "" : `&status=${statuses.join(",")}`;
       const path = `/v1/deployments?page=${page}&pageSize=${PAGE}${filter}`;
       const answer = await callWithRetry(() => http.call({ method: "GET", path, headers: auth }), retry);
-      if (!succeeded(answer)) throw refusal("the gateway refused to list deployments", answer);
+      if (!hasSucceeded(answer)) throw refusal("the gateway refused to list deployments", answer);
       return Listed.parse(answer.body);
     },
   };

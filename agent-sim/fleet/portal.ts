@@ -6,11 +6,11 @@ import {
   type Http,
   type HttpAnswer,
   type HttpCall,
+  hasSucceeded,
   IssuedIdentity,
   type PairedDevice,
   type RetryOptions,
   refusal,
-  succeeded,
   toPairedDevice,
 } from "../agent/index.ts";
 import { pageOf } from "./page.ts";
@@ -68,7 +68,7 @@ export const createPortal = (http: Http, { apiKey, tenantId }: PortalCredentials
   return {
     provision: async (fingerprints, key, retry, about = { platform: "simulator", tags: [] }) => {
       const answer = await callWithRetry(() => call(post("/v1/devices/provision", key, { fingerprints, ...about })), retry);
-      if (!succeeded(answer)) throw refusal("the gateway refused to provision devices", answer);
+      if (!hasSucceeded(answer)) throw refusal("the gateway refused to provision devices", answer);
       return Provisioned.parse(answer.body).data.map(toPairedDevice);
     },
     queue: async ({ deviceId, ...command }, key, retry) => {
@@ -77,12 +77,12 @@ export const createPortal = (http: Http, { apiKey, tenantId }: PortalCredentials
         retry.onAttempt();
         return call(request);
       }, retry);
-      if (!succeeded(answer)) throw refusal("the gateway refused the command", answer);
+      if (!hasSucceeded(answer)) throw refusal("the gateway refused the command", answer);
       return { commandId: Created.parse(answer.body).data.commandId, replayed: answer.headers["idempotent-replayed"] === "true" };
     },
     list: async (deviceId, page, retry) => {
       const answer = await callWithRetry(() => call({ method: "GET", path: `/v1/devices/${deviceId}/commands?page=${page}&pageSize=${PAGE}` }), retry);
-      if (!succeeded(answer)) throw refusal("the gateway refused to list commands", answer);
+      if (!hasSucceeded(answer)) throw refusal("the gateway refused to list commands", answer);
       const { data, meta } = Listed.parse(answer.body);
       return { items: data, hasMore: meta.pagination.hasMore };
     },

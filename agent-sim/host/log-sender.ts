@@ -1,7 +1,7 @@
 // Sends lines of apps' logs to the gateway, in chunks: the end of a log, or what comes for as long as somebody watches. Reads no faster than it can send.
 import { z } from "zod";
 import type { LogChunkHead, LogLine } from "../../protocol/index.ts";
-import { type Agent, callWithRetry, NoAnswer, noop, pause, succeeded, type Time } from "../agent/index.ts";
+import { type Agent, callWithRetry, hasSucceeded, NoAnswer, noop, pause, type Time } from "../agent/index.ts";
 import { type Host, refuse } from "./host.ts";
 import { toLogLine } from "./log-line.ts";
 
@@ -108,7 +108,7 @@ export const createLogSender = ({ host, call, time }: LogSenderOptions): LogSend
     const retry = { time, random: Math.random, untilMs: time.elapsedMs() + PATIENCE_MS, signal };
     try {
       const answer = await callWithRetry(() => call("POST", PATH, chunk), retry);
-      return succeeded(answer) && Answer.safeParse(answer.body).data?.data.watched === true;
+      return hasSucceeded(answer) && Answer.safeParse(answer.body).data?.data.watched === true;
     } catch (error) {
       if (error instanceof NoAnswer) return false;
       throw error;

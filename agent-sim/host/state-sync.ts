@@ -5,13 +5,13 @@ import {
   type Agent,
   callWithRetry,
   createDueTimer,
+  hasSucceeded,
   isUnchanged,
   jittered,
   NoAnswer,
   type Random,
   refusal,
   retryAfterMs,
-  succeeded,
   type Time,
 } from "../agent/index.ts";
 import { type Host, HostClosed, HostFailure, type Secrets } from "./host.ts";
@@ -40,7 +40,7 @@ export const fetchSecretsBy =
     const patience = { time, random: Math.random, untilMs: time.elapsedMs() + SECRETS_MS };
     const answer = await callWithRetry(() => call("GET", `/v1/apps/${encodeURIComponent(appId)}/secrets`), patience);
     const secrets = Fetched.safeParse(answer.body).data?.data;
-    if (!succeeded(answer) || secrets === undefined) throw refusal("the gateway refused the secrets of an app", answer);
+    if (!hasSucceeded(answer) || secrets === undefined) throw refusal("the gateway refused the secrets of an app", answer);
     return secrets;
   };
 
@@ -81,7 +81,7 @@ export const createStateSync = ({ host, call, time, applied, random = Math.rando
   const applyAll = async (): Promise<void> => {
     const answer = await call("GET", "/v1/agent/desired-state", undefined, tag === undefined ? {} : { headers: { "if-none-match": tag } });
     const desired = Desired.safeParse(answer.body).data?.data;
-    if (isUnchanged(answer) || !succeeded(answer) || desired === undefined) return;
+    if (isUnchanged(answer) || !hasSucceeded(answer) || desired === undefined) return;
     tag = answer.headers.etag;
     applied.raise(desired.version);
     const work = desired.apps.map((app) => host.apply(app as DesiredApp)); // as: the host parses it
@@ -99,7 +99,7 @@ export const createStateSync = ({ host, call, time, applied, random = Math.rando
   const report = async (): Promise<number> => {
     const answer = await call("PUT", "/v1/agent/reported-state", { version: applied.get(), apps: host.report() });
     unanswered = 0;
-    if (!succeeded(answer)) return retryAfterMs(answer) ?? usualMs();
+    if (!hasSucceeded(answer)) return retryAfterMs(answer) ?? usualMs();
     const { desiredVersion = 0, ignored = [] } = Reported.safeParse(answer.body).data?.data ?? {};
     tellIgnored(ignored);
     const isBehind = desiredVersion > applied.get();

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { compareVersions } from "../../protocol/records/devices/agent-release.ts";
 import { AGENT_VERSION, pause, type Time } from "../agent/index.ts";
-import { type Ending, type Program, startProgram } from "../children/index.ts";
+import { type Program, type ProgramEnd, startProgram } from "../children/index.ts";
 import type { AgentVersions } from "./versions.ts";
 
 /** The agent ends with this code to be started again. */
@@ -60,7 +60,7 @@ export const launchAgent = async ({ versions, installed, args, trialMs, time, sa
     late.abort();
     return problem;
   };
-  const run = async (): Promise<Pick<Ending, "code" | "signal">> => {
+  const run = async (): Promise<Pick<ProgramEnd, "code" | "signal">> => {
     const { current, trial } = versions.read();
     const started = start(fileOf(trial?.version ?? current));
     agent = started;

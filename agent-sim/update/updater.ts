@@ -12,9 +12,9 @@ import {
   createHttp,
   HandlerFailure,
   type HttpAnswer,
+  hasSucceeded,
   NoAnswer,
   noop,
-  succeeded,
   type Time,
 } from "../agent/index.ts";
 import { HostFailure, toHostFailure } from "../host/host.ts";
@@ -69,7 +69,7 @@ export const createUpdater = ({ versions, publicKey, channel, time, random, say,
       throw new UpdateRefused("DOWNLOAD_FAILED", `the package cannot be fetched: ${why}`, version);
     };
     const answer = await get(url).catch((error: unknown) => failed(error instanceof Error ? error.message : String(error)));
-    return succeeded(answer) && answer.text !== undefined ? answer.text : failed(`the answer is ${answer.status}`);
+    return hasSucceeded(answer) && answer.text !== undefined ? answer.text : failed(`the answer is ${answer.status}`);
   };
   const install = (release: SignedRelease, text: string): void => {
     try {
@@ -87,7 +87,7 @@ export const createUpdater = ({ versions, publicKey, channel, time, random, say,
       throw error instanceof NoAnswer ? new UpdateRefused("NO_ANSWER", error.message, null) : error;
     });
     const latest = Latest.safeParse(answer.body);
-    if (!succeeded(answer) || !latest.success) throw new UpdateRefused("NO_ANSWER", `the gateway answered ${answer.status}`, null);
+    if (!hasSucceeded(answer) || !latest.success) throw new UpdateRefused("NO_ANSWER", `the gateway answered ${answer.status}`, null);
     return latest.data.data.release;
   };
   /** Resolves to false if there is nothing to do; else the agent restarts. */
@@ -112,7 +112,7 @@ export const createUpdater = ({ versions, publicKey, channel, time, random, say,
     const headers = { "idempotency-key": randomUUID() };
     const send = (): Promise<HttpAnswer> => call("POST", "/v1/agent/events", { events: [{ type, severity: "warning", timestamp, details }] }, { headers });
     const retry = { time, random, untilMs: time.elapsedMs() + TELL_MS, signal: stopped.signal };
-    return callWithRetry(send, retry).then(succeeded, () => false);
+    return callWithRetry(send, retry).then(hasSucceeded, () => false);
   };
   const tellRefusal = async (error: unknown): Promise<UpdateRefused> => {
     if (!(error instanceof UpdateRefused)) throw error;

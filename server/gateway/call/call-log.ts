@@ -3,7 +3,7 @@
 import type { Clock } from "../../core/clock.ts";
 import { type OpenSpan, readTraceparent, traceIdOf } from "../../core/ports/trace.ts";
 import type { HttpRequest, RequestEnd } from "../http/request-context.ts";
-import { type Notes, reasonOf } from "./call-record.ts";
+import { type Notes, refusalReasonOf } from "./call-record.ts";
 import { endSpan } from "./call-span.ts";
 
 export interface CallLogDeps {
@@ -25,7 +25,7 @@ const fieldsOf = ({ method, headers }: HttpRequest, { calls, refusal }: Notes, {
     actor: first?.actor ?? null,
   };
   const traceparent = readTraceparent(headers["traceparent"]);
-  const reason = status === null ? null : (reasonOf(refusal) ?? calls.find(({ code }) => code !== null)?.reason ?? null);
+  const reason = status === null ? null : (refusalReasonOf(refusal) ?? calls.find(({ code }) => code !== null)?.reason ?? null);
   if (reason !== null) fields["reason"] = reason;
   if (traceparent !== null) fields["traceId"] = traceIdOf(traceparent);
   if (status === null) fields["aborted"] = true;

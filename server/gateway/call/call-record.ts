@@ -21,7 +21,7 @@ export interface CallRecord {
 
 const WORD = /^[a-z][a-z0-9_]{0,63}$/;
 /** Some errors have a sentence there, which may repeat what a caller sent. */
-export const reasonOf = (error: AppError | null): string | null => {
+export const refusalReasonOf = (error: AppError | null): string | null => {
   const reason = error?.details?.["reason"];
   return typeof reason === "string" && WORD.test(reason) ? reason : null;
 };

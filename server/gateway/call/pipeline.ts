@@ -12,7 +12,7 @@ import { actorOf, type OpenScope, type SystemScope } from "../../core/scope.ts";
 import type { Identity, ScopeRequest } from "../auth/identity.ts";
 import type { RequestInfo } from "../http/request-info.ts";
 import { parseInput } from "../rest/parse.ts";
-import { type CallRecord, type Notes, reasonOf } from "./call-record.ts";
+import { type CallRecord, type Notes, refusalReasonOf } from "./call-record.ts";
 import { createOnce, ReplayedRefusal, readKey } from "./idempotency.ts";
 import type { Entry } from "./operation-table.ts";
 import { type Limits, type Taken, tighter } from "./rate-limits.ts";
@@ -218,7 +218,7 @@ export const createPipeline = (deps: PipelineDeps) => {
         transport: request.transport,
         status,
         code: error?.code ?? null,
-        reason: reasonOf(error),
+        reason: refusalReasonOf(error),
         durationMs: clock.elapsed() - startedAt,
         requestId: request.info.requestId,
         tenantId: seen.scope?.tenantId ?? null,

@@ -1,7 +1,7 @@
 // The page of the browsable documentation. It lists every operation at once, from the document alone, and hands Swagger UI one group at a time:
 // Swagger UI resolves all references of what it is given before it shows anything, which takes many seconds for the whole document.
 
-export const PAGE = `<!doctype html>
+export const DOCS_PAGE = `<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Mooring API</title>
 <link rel="icon" href="docs/favicon-32x32.png"><link rel="stylesheet" href="docs/swagger-ui.css"><link rel="stylesheet" href="docs/page.css"></head>
@@ -13,7 +13,7 @@ export const PAGE = `<!doctype html>
 <script src="docs/swagger-ui-bundle.js" defer></script><script type="module" src="docs/start.js"></script></body>
 </html>`;
 
-export const STYLE = `body { margin: 0; display: grid; grid-template-columns: minmax(17rem, 24rem) 1fr; font: 15px/1.5 system-ui, sans-serif; color: #1d2733; background: #fff }
+export const DOCS_STYLE = `body { margin: 0; display: grid; grid-template-columns: minmax(17rem, 24rem) 1fr; font: 15px/1.5 system-ui, sans-serif; color: #1d2733; background: #fff }
 nav { position: sticky; top: 0; height: 100vh; overflow: auto; box-sizing: border-box; padding: 1rem; border-right: 1px solid #d5dbe3 }
 nav h1 { margin: 0 0 .75rem; font-size: 1.25rem }
 nav input { width: 100%; box-sizing: border-box; padding: .4rem .6rem; font: inherit }
@@ -28,7 +28,7 @@ main { min-width: 0; padding: 0 1rem }
 @media (max-width: 60rem) { body { display: block } nav { position: static; height: auto; max-height: 60vh; border-right: 0; border-bottom: 1px solid #d5dbe3 } }`;
 
 // Sends requests to the origin of this page, because its policy allows no other; the document may name the gateway by another one.
-export const START = `const description = await (await fetch("openapi.json")).json();
+export const DOCS_SCRIPT = `const description = await (await fetch("openapi.json")).json();
 const servers = [{ url: new URL(".", location.href).pathname.replace(/\\/$/, "") }];
 const METHODS = ["get", "post", "put", "patch", "delete"];
 const operations = Object.entries(description.paths).flatMap(([path, item]) =>

@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { PAGE, START, STYLE } from "./docs-page.ts";
+import { DOCS_PAGE, DOCS_SCRIPT, DOCS_STYLE } from "./docs-page.ts";
 import type { HttpResponse } from "./request-context.ts";
 
 const FILES: ReadonlyMap<string, string> = new Map([
@@ -25,9 +25,9 @@ const page = (type: string, body: string | Uint8Array): HttpResponse => ({
 export const createDocs = () => {
   const folder = dirname(createRequire(import.meta.url).resolve("swagger-ui-dist/package.json"));
   return async (name: string): Promise<HttpResponse | null> => {
-    if (name === "") return page("text/html; charset=utf-8", PAGE);
-    if (name === "start.js") return page("text/javascript; charset=utf-8", START);
-    if (name === "page.css") return page("text/css; charset=utf-8", STYLE);
+    if (name === "") return page("text/html; charset=utf-8", DOCS_PAGE);
+    if (name === "start.js") return page("text/javascript; charset=utf-8", DOCS_SCRIPT);
+    if (name === "page.css") return page("text/css; charset=utf-8", DOCS_STYLE);
     const type = FILES.get(name);
     return type === undefined ? null : page(type, await readFile(join(folder, name)));
   };

@@ -166,7 +166,7 @@ export const createTrpc = (deps: TrpcDeps): HttpTransport => {
     else await context.stream({ ...out, body: response.body });
   };
 
-  const refuse = (request: HttpRequest, error: AppError, info: RequestInfo): HttpResponse => {
+  const refuse = (error: AppError, info: RequestInfo): HttpResponse => {
     const context: TrpcContext = { requestId: info.requestId, timestamp: () => clock.now().toISOString(), call: () => Promise.reject(error) };
     const { status, json } = shapeOf(toTrpcError(error), undefined, context);
     return {
@@ -194,7 +194,7 @@ export const createTrpc = (deps: TrpcDeps): HttpTransport => {
       } catch (error) {
         const known = isAppError(error) ? error : error instanceof URIError ? invalid("path", "is not valid percent-encoding") : pipeline.toAppError(error);
         context.notes.refusal = known;
-        void context.respond(refuse(context.request, known, info));
+        void context.respond(refuse(known, info));
       }
     };
     return { maxBodyBytes, handle };
