@@ -112,7 +112,7 @@ export const apiKeys = group({
       status: 204,
       input: one,
       output: z.null(),
-      errors: ["API_KEY_NOT_FOUND"],
+      errors: ["API_KEY_NOT_FOUND", "PRIVILEGE_ESCALATION"],
     }),
   },
   events: {

@@ -137,7 +137,7 @@ export const invites = group({
       status: 204,
       input: one,
       output: z.null(),
-      errors: ["INVITE_NOT_FOUND", "INVALID_STATE_TRANSITION"],
+      errors: ["INVITE_NOT_FOUND", "INVALID_STATE_TRANSITION", "PRIVILEGE_ESCALATION"],
     }),
     lookup: query({
       ...byToken,

@@ -180,7 +180,7 @@ export const security = group({
       status: 204,
       input: oneBlock,
       output: z.null(),
-      errors: ["BLOCKED_ENTITY_NOT_FOUND"],
+      errors: ["BLOCKED_ENTITY_NOT_FOUND", "PRIVILEGE_ESCALATION"],
     }),
     ...ofInstallation,
   },

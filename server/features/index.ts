@@ -173,7 +173,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
   const billing = createBilling({ ...kit, counters, tenants: tenants.standing, settings: billingSettings(config, publicUrl, deps.trusted) });
   const provider = openProvider(deps);
   const people = createPeople(deps, { kit, tenants, roles, audit, provider });
-  const security = createSecurity({ ...kit, bus, members: tenants.members, counted: watch, onError: (error) => onError("security", error) });
+  const security = createSecurity({ ...kit, bus, members: tenants.members, keys: apiKeys, counted: watch, onError: (error) => onError("security", error) });
   const fleets = createFleets({
     ...kit,
     devices: devices.ofFleets,

@@ -1,7 +1,7 @@
 // API keys for scripts and third parties. The gateway shows a key once and never grants it more than its creator may do now.
 
 import { type ApiKey, contract, type DeviceSelector, HELD, isPermission, type Permission, permits } from "../../../protocol/index.ts";
-import { permissionsIn, type ToLimit } from "../../core/access.ts";
+import type { ToLimit } from "../../core/access.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
@@ -9,6 +9,7 @@ import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
 import { findActors } from "../../core/people/actors.ts";
 import type { ApiKeyLookup, Memberships } from "../../core/ports/lookups.ts";
+import { requireHeld } from "../../core/ranks.ts";
 import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/database/db.ts";
 import type { Job } from "../../platform/jobs.ts";
@@ -32,6 +33,8 @@ export interface ApiKeysFeature extends Feature<typeof contract.apiKeys> {
   /** A fleet has changed, and any key may be limited to it. */
   readonly forgetAll: () => void;
   readonly limitedTo: typeof findLimitedKeys;
+  /** What the key may do; nothing for a key that the tenant does not have. */
+  readonly powersOf: (tx: Tx, scope: SystemScope, keyId: string) => Promise<readonly Permission[]>;
   /** Returns the user's bootstrap key in this tenant: the same key each time, or a new one after it was revoked. */
   readonly ensureKey: ReturnType<typeof createEnsureKey>;
 }
@@ -43,6 +46,10 @@ export const createApiKeys = (deps: ApiKeysDeps): ApiKeysFeature => {
     lookup,
     forgetAll,
     limitedTo: findLimitedKeys,
+    powersOf: async (tx, scope, keyId) => {
+      const key = await findKey(tx, scope, keyId);
+      return key === null ? [] : powersOf(key);
+    },
     jobs: [...jobs, createExpiryNotices(deps)],
     counters: { apiKeys: countKeys },
     ensureKey: createEnsureKey(deps, forgetAll),
@@ -50,12 +57,11 @@ export const createApiKeys = (deps: ApiKeysDeps): ApiKeysFeature => {
 };
 
 type Wanted = Pick<ApiKey, "role" | "scopes">;
-/** Nobody makes a key that may do more than they may. */
-const checkHeld = (scope: TenantScope, { role, scopes }: Wanted): void => {
-  const held = permissionsIn(scope);
-  const permissions = [...HELD[role]].filter((permission) => !held.has(permission) && (scopes.length === 0 || scopes.includes(permission)));
-  if (permissions.length > 0) throw new AppError("PRIVILEGE_ESCALATION", { details: { permissions } });
-};
+/** What a key may do. */
+const powersOf = ({ role, scopes }: Wanted): readonly Permission[] =>
+  [...HELD[role]].filter((permission) => scopes.length === 0 || scopes.includes(permission));
+/** Nobody makes, changes or ends a key that may do more than they may. */
+const checkHeld = (scope: TenantScope, key: Wanted): void => requireHeld(scope, powersOf(key));
 
 /** A scope that the role does not have would silently do nothing. */
 const checkScopes = ({ role, scopes }: Wanted): void => {
@@ -108,6 +114,7 @@ const createHandlers = ({ db, emit, plan, checkSelector }: ApiKeysDeps, forgetAl
         const { scopes, selector } = change;
         const before = await findKey(tx, scope, keyId);
         if (before === null) throw fail("API_KEY_NOT_FOUND", { keyId });
+        checkHeld(scope, before);
         const widened = { ...before, scopes: scopes ?? before.scopes };
         if (scopes !== undefined) checkScopes(widened);
         if (scopes !== undefined || selector !== undefined) checkHeld(scope, widened);
@@ -135,6 +142,8 @@ const createHandlers = ({ db, emit, plan, checkSelector }: ApiKeysDeps, forgetAl
 
     revoke: ({ scope, fail, commit }, { keyId }) =>
       commit(async (tx, afterwards) => {
+        const before = await findKey(tx, scope, keyId);
+        if (before !== null) checkHeld(scope, before);
         const key = await revokeKey(tx, scope, keyId);
         if (key === null) throw fail("API_KEY_NOT_FOUND", { keyId });
         await emit(tx, [happened(scope, revoked, keyId, { keyId: key.keyId, name: key.name })]);

@@ -61,11 +61,12 @@ const createReads = ({ db, mails }: InvitesDeps): Pick<Handlers<typeof contract.
   };
 };
 
-const createRevoke = ({ emit, mails }: InvitesDeps): Pick<Handlers<typeof contract.invites>, "revoke"> => ({
+const createRevoke = ({ emit, mails, grants }: InvitesDeps): Pick<Handlers<typeof contract.invites>, "revoke"> => ({
   revoke: ({ scope, fail, commit }, { inviteId }) =>
     commit(async (tx) => {
       const stored = await findInvite(tx, scope, inviteId);
       if (stored === null) throw fail("INVITE_NOT_FOUND", { inviteId });
+      await grants.checkRank(tx, scope, stored.invite.roleId);
       if (!(await endInvite(tx, scope, inviteId, { status: "revoked" }))) throw notPending(fail, (await findInvite(tx, scope, inviteId)) ?? stored, "revoked");
       if (stored.mailId !== null) await mails.cancel(tx, stored.mailId);
       const { invite } = stored;

@@ -5,7 +5,7 @@ import type { Grants } from "../roles/index.ts";
 import type { Tenants } from "../tenants/index.ts";
 
 export interface InvitesDeps extends Pick<FeatureKit, "db" | "emit" | "audit" | "plan" | "mails"> {
-  readonly grants: Pick<Grants, "check" | "join" | "resolve" | "forget">;
+  readonly grants: Pick<Grants, "check" | "checkRank" | "join" | "resolve" | "forget">;
   readonly tenants: Pick<Tenants, "counters" | "lookup" | "memberships" | "members" | "nameOf">;
   readonly log: Pick<Log, "info">;
   readonly settings: InviteSettings;

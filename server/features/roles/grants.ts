@@ -3,9 +3,10 @@ import type { DeviceSelector, Permission } from "../../../protocol/index.ts";
 import { HELD } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
+import { requireHeld } from "../../core/ranks.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { JoiningMember, MemberRow, Members, RoleOfMember } from "../tenants/index.ts";
-import { builtInOf, requireHeld } from "./rules.ts";
+import { builtInOf } from "./rules.ts";
 import { findRole } from "./store.ts";
 
 export interface GrantsDeps {
@@ -40,6 +41,11 @@ export const createGrants = ({ members, knownDevices, holdFleets }: GrantsDeps) 
   return {
     resolve,
     checkSelector,
+    /** Whether the caller holds what this role gives; a role that is gone gives nothing. Throws PRIVILEGE_ESCALATION. */
+    checkRank: async (tx: Tx, scope: SystemScope, roleId: string): Promise<void> => {
+      const builtIn = builtInOf(roleId);
+      requireHeld(scope, builtIn === null ? ((await findRole(tx, scope, roleId))?.permissions ?? []) : HELD[builtIn]);
+    },
     /** Whether the caller may give this role, for an invitation: throws ROLE_NOT_FOUND, DEVICE_NOT_FOUND, FLEET_NOT_FOUND or PRIVILEGE_ESCALATION. */
     check: async (tx: Tx, scope: SystemScope, { roleId, selector }: { readonly roleId: string; readonly selector: DeviceSelector | null }): Promise<void> => {
       requireHeld(scope, (await resolve(tx, scope, roleId)).permissions);

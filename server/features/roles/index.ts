@@ -6,11 +6,12 @@ import { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
+import { requireHeld } from "../../core/ranks.ts";
 import { actorOf, type SystemScope } from "../../core/scope.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
 import { createGrants, type Grants, type GrantsDeps } from "./grants.ts";
 import { createMemberHandlers, type MembersDeps } from "./members.ts";
-import { builtInOf, builtInRole, isReserved, keyOf, requireHeld, toPermissions } from "./rules.ts";
+import { builtInOf, builtInRole, isReserved, keyOf, toPermissions } from "./rules.ts";
 import { type CustomRole, countRoles, deleteRole, findRole, insertRole, isTaken, listRoles, lockRoles, updateRole } from "./store.ts";
 
 export type { Grants } from "./grants.ts";

@@ -6,11 +6,12 @@ import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
 import { userOf } from "../../core/people/user-of.ts";
+import { requireHeld } from "../../core/ranks.ts";
 import type { TenantScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/database/db.ts";
 import type { MemberRow, Members } from "../tenants/index.ts";
 import type { Grants } from "./grants.ts";
-import { builtInId, requireHeld } from "./rules.ts";
+import { builtInId } from "./rules.ts";
 
 type MemberHandlers = Pick<Handlers<typeof contract.roles>, "listMembers" | "getMember" | "updateMember" | "removeMember" | "transferOwnership">;
 export interface MembersDeps {

@@ -1,8 +1,6 @@
 // What a role may be: its permissions, its key, and who may grant it.
 import { HELD, isPermission, isRole, type Permission, ROLES, type Role, type RoleId, type RoleRecord, type TenantId } from "../../../protocol/index.ts";
-import { permissionsIn } from "../../core/access.ts";
 import { AppError } from "../../core/errors.ts";
-import type { SystemScope } from "../../core/scope.ts";
 
 const ID_LENGTH = 20;
 /** The same in every tenant and installation. */
@@ -46,11 +44,4 @@ export const toPermissions = (keys: readonly string[]): Permission[] => {
   const unknown = keys.filter((key) => !isPermission(key));
   if (unknown.length > 0) throw new AppError("PERMISSION_UNKNOWN", { details: { permissions: unknown } });
   return [...new Set(keys.filter(isPermission))];
-};
-
-/** Nobody grants what they do not hold, or manages somebody who may do more. */
-export const requireHeld = (scope: Pick<SystemScope, "principal">, wanted: Iterable<string>): void => {
-  const held: ReadonlySet<string> = permissionsIn(scope);
-  const permissions = [...wanted].filter((permission) => !held.has(permission));
-  if (permissions.length > 0) throw new AppError("PRIVILEGE_ESCALATION", { details: { permissions } });
 };

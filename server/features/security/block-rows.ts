@@ -56,6 +56,11 @@ export const insertBlock = async (tx: Clients & SqlTx, scope: SystemScope, block
   return toEntity(row);
 };
 
+export const findBlock = async (db: Clients, scope: SystemScope, blockedEntityId: string): Promise<BlockedEntity | null> => {
+  const row = await db.for(scope).blockedEntity.findFirst({ where: { blockedEntityId } });
+  return row === null ? null : toEntity(row);
+};
+
 /** Null when there is none. */
 export const deleteBlock = async (tx: Clients & SqlTx, scope: SystemScope, blockedEntityId: string): Promise<BlockedEntity | null> => {
   const { blockedEntity } = tx.for(scope);

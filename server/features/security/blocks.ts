@@ -1,6 +1,5 @@
 // Blocks callers, and keeps this node's memory of them fresh: a hint brings a change at once, and a look every second finds it when the hint is lost.
 import { type BlockedEntity, type BlockedType, contract, type TenantId } from "../../../protocol/index.ts";
-import { permissionsIn } from "../../core/access.ts";
 import { systemClock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
@@ -14,8 +13,20 @@ import { actorOf, type OpenScope, type SystemScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/database/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Members } from "../tenants/index.ts";
-import { blockedUsers, blocksVersion, countBlocked, deleteBlock, findExpired, insertBlock, loadBlocks, lockBlocks, type NewBlock } from "./block-rows.ts";
+import {
+  blockedUsers,
+  blocksVersion,
+  countBlocked,
+  deleteBlock,
+  findBlock,
+  findExpired,
+  insertBlock,
+  loadBlocks,
+  lockBlocks,
+  type NewBlock,
+} from "./block-rows.ts";
 import type { BlockedSet } from "./blocked-set.ts";
+import type { Ranks } from "./ranks.ts";
 
 export interface BlocksDeps {
   readonly db: Db;
@@ -23,7 +34,8 @@ export interface BlocksDeps {
   readonly audit: AuditTrail;
   readonly bus: PubSub;
   readonly set: BlockedSet;
-  readonly members: Pick<Members, "find" | "owners">;
+  readonly members: Pick<Members, "owners">;
+  readonly ranks: Ranks;
   readonly onError: (error: unknown) => void;
 }
 
@@ -66,7 +78,7 @@ const isSelf = ({ entityType, entityValue }: NewBlock, { principal, ip }: OpenSc
 
 const toEvent = ({ id, entityType, entityValue }: BlockedEntity) => ({ blockedEntityId: id, entityType, entityValue });
 
-export const createBlocks = ({ db, emit, audit, bus, set, members, onError }: BlocksDeps) => {
+export const createBlocks = ({ db, emit, audit, bus, set, members, ranks, onError }: BlocksDeps) => {
   const { blocked, unblocked } = contract.security.events;
   let known = 0;
   const refresh = async (): Promise<void> => {
@@ -81,12 +93,11 @@ export const createBlocks = ({ db, emit, audit, bus, set, members, onError }: Bl
     void bus.publish(CHANNEL, {}).catch(onError);
   };
 
-  /** Nobody blocks a member who may do more, and somebody must be left who can undo it. */
-  const checkMember = async (tx: Tx, scope: SystemScope, { entityType, entityValue }: NewBlock): Promise<void> => {
+  /** Nobody blocks somebody who may do more, and somebody must be left who can undo it. */
+  const checkTarget = async (tx: Tx, scope: SystemScope, block: NewBlock): Promise<void> => {
+    await ranks.check(tx, scope, block);
+    const { entityType, entityValue } = block;
     if (entityType !== "user" || scope.tenantId === INSTALLATION) return;
-    const held: ReadonlySet<string> = permissionsIn(scope);
-    const permissions = [...((await members.find(tx, scope, { userId: entityValue }))?.granted ?? [])].filter((permission) => !held.has(permission));
-    if (permissions.length > 0) throw new AppError("PRIVILEGE_ESCALATION", { details: { permissions } });
     const owners = await members.owners(tx, scope);
     const refused = await blockedUsers(tx, scope);
     if (owners.includes(entityValue) && owners.every((userId) => userId === entityValue || refused.has(userId))) throw notSelf("last_owner");
@@ -139,7 +150,7 @@ export const createBlocks = ({ db, emit, audit, bus, set, members, onError }: Bl
       const block = toBlock(wanted, caller);
       if (isSelf(block, caller)) throw notSelf("self");
       await lockBlocks(tx, owned);
-      await checkMember(tx, owned, block);
+      await checkTarget(tx, owned, block);
       if ((await countBlocked(tx, owned)) >= MAX_BLOCKED) throw new AppError("SECURITY_LIMIT_REACHED", { details: { limit: MAX_BLOCKED } });
       const made = await write(tx, owned, block);
       if (made === null) throw new AppError("ENTITY_ALREADY_BLOCKED", { details: { entityType: block.entityType, entityValue: block.entityValue } });
@@ -147,6 +158,11 @@ export const createBlocks = ({ db, emit, audit, bus, set, members, onError }: Bl
       return made;
     },
     unblock: async (tx: Tx, owned: SystemScope, { id, afterwards }: { id: string; afterwards: Afterwards }): Promise<null> => {
+      const block = await findBlock(tx, owned, id);
+      if (block !== null) {
+        await ranks.check(tx, owned, block);
+        await ranks.checkActor(tx, owned, block.createdBy);
+      }
       if ((await remove(tx, owned, { id, cause: "person" })) === null) throw new AppError("BLOCKED_ENTITY_NOT_FOUND", { details: { blockedEntityId: id } });
       afterwards(spread);
       return null;

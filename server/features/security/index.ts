@@ -18,6 +18,7 @@ import { createBlockedSet } from "./blocked-set.ts";
 import { type BlockBook, createBlocks, installationScope } from "./blocks.ts";
 import { createEvaluate } from "./evaluate.ts";
 import { deleteOld, writeEvents } from "./event-rows.ts";
+import { createRanks, type RanksDeps } from "./ranks.ts";
 import { countSecurityRules, deleteSecurityRule, findSecurityRule, insertSecurityRule, isBuiltIn, listRules, writeRule } from "./rules.ts";
 import { changeAlert, findSecurityAlert, pageOfEvents, pageOfSecurityAlerts, readMetrics } from "./store.ts";
 import { type CountedWatch, createSecurityWatch } from "./watch.ts";
@@ -28,6 +29,7 @@ export interface SecurityDeps extends Pick<FeatureKit, "db" | "emit" | "audit"> 
   readonly clock: Clock;
   readonly bus: PubSub;
   readonly members: Members;
+  readonly keys: RanksDeps["keys"];
   readonly counted: CountedWatch;
   readonly onError: (error: unknown) => void;
 }
@@ -46,7 +48,7 @@ const MAX_RULES = 50;
 export const createSecurity = (deps: SecurityDeps): SecurityFeature => {
   const { db, clock, counted } = deps;
   const set = createBlockedSet(clock);
-  const blocks = createBlocks({ ...deps, set });
+  const blocks = createBlocks({ ...deps, set, ranks: createRanks(deps) });
   let full = 0;
 
   const flush = async (): Promise<boolean> => {
