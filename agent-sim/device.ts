@@ -1,7 +1,7 @@
 // `npm run agent`: runs the reference agent as one device, with its identity from pairing, and logs what it does.
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, mkdirSync, realpathSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { uptime } from "node:os";
 import { join, resolve } from "node:path";
@@ -55,7 +55,7 @@ export const DEVICE_HELP = `Runs the reference agent as one device.
   --trial N         the seconds that a new version has to reach the gateway (default: 120)
 
 The apps of a process host outlive the agent; the next start adopts them.
-The journal beside the identity (FILE.journal) keeps a command from running twice, even after a restart. One process at a time can use it.
+The journal beside the identity (FILE.journal) keeps a command from running twice, even after a restart. One process at a time can use it, and the folder of the data.
 `;
 
 const DEFAULT_URL = "http://127.0.0.1:8080";
@@ -105,7 +105,8 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
   const pairs = pair !== undefined && !existsSync(path);
   if (pairs) await pairInto(path, { name: pair, url: url ?? DEFAULT_URL, enrollmentToken: values.enroll });
   const identity = Answer.parse(JSON.parse(await readFile(path, "utf8")));
-  const unlock = await lockSoon(path);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const unlock = await lockAll([path, join(realpathSync(folder), "agent")]);
   try {
     return await runAgent(toPairedDevice(identity), {
       identity,
@@ -132,6 +133,21 @@ const lockSoon = async (path: string): Promise<() => void> => {
       if (!(error instanceof StateInUse) || time.elapsedMs() > untilMs) throw error;
       await pause(time, 100);
     }
+  }
+};
+
+/** The identity and the data: two identities with one folder of data would both run its apps. */
+const lockAll = async (paths: readonly string[]): Promise<() => void> => {
+  const held: (() => void)[] = [];
+  const unlock = (): void => {
+    for (const each of held) each();
+  };
+  try {
+    for (const path of paths) held.push(await lockSoon(path));
+    return unlock;
+  } catch (error) {
+    unlock();
+    throw error;
   }
 };
 

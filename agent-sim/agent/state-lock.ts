@@ -1,5 +1,5 @@
 // Locks an agent's state for one process. Two processes would both run each command, since neither rereads the journal after its start.
-import { linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 
 /** Another process holds the state. */
 export class StateInUse extends Error {
@@ -33,6 +33,28 @@ const isAlive = (holder: string): boolean => {
   return nameOf(pid) === holder;
 };
 
+/** Null if there is none. */
+const read = (path: string): string | null => {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) return null;
+    throw error;
+  }
+};
+
+/** Removes the lock of a dead process. If another one took it over meanwhile, that one keeps it: only its name in the file tells whose it is. */
+const removeStale = (lock: string, holder: string, aside: string): void => {
+  try {
+    renameSync(lock, aside);
+    if (read(aside) !== holder) linkSync(aside, lock);
+  } catch (error) {
+    if (!hasCode(error, "ENOENT") && !hasCode(error, "EEXIST")) throw error;
+  } finally {
+    rmSync(aside, { force: true });
+  }
+};
+
 /** Returns a function that releases the lock. Throws StateInUse while a live process holds it; takes over the lock of a dead one. */
 export const lockState = (path: string): (() => void) => {
   const lock = `${path}.lock`;
@@ -43,14 +65,17 @@ export const lockState = (path: string): (() => void) => {
     for (;;) {
       try {
         linkSync(mine, lock);
-        return () => rmSync(lock, { force: true });
+        return () => {
+          if (read(lock) === nameOf(process.pid)) rmSync(lock, { force: true });
+        };
       } catch (error) {
         if (!hasCode(error, "EEXIST")) throw error;
       }
-      const holder = readFileSync(lock, { encoding: "utf8", flag: "r" });
+      const holder = read(lock);
+      if (holder === null) continue;
       if (isAlive(holder))
         throw new StateInUse(`another agent (process ${Number.parseInt(holder, 10)}) already uses ${path}; stop it first, or give this one a state of its own`);
-      rmSync(lock, { force: true });
+      removeStale(lock, holder, `${mine}.stale`);
     }
   } finally {
     rmSync(mine, { force: true });

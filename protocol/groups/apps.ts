@@ -6,7 +6,7 @@ import { ref } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { cursorQuery, listQuery, paged } from "../kit/page.ts";
 import { awaitedFields, MAX_WAIT_SECONDS } from "../kit/wait.ts";
-import { App, AppSecretKeys, AppSecrets, AppSnapshot, AppStatus, Timeline } from "../records/apps/app.ts";
+import { App, AppSecretKeys, AppSecrets, AppSnapshot, AppStatus, SnapshotMetadata, Timeline } from "../records/apps/app.ts";
 import { appEvents } from "../records/apps/app-events.ts";
 import { ConfigInput, MAX_SECRETS, SecretsInput, SecretValue } from "../records/apps/app-input.ts";
 import { LogBatch, LogLine, LogTail } from "../records/apps/app-log.ts";
@@ -215,7 +215,7 @@ export const apps = group({
       summary: "Keep an app's configuration",
       rest: ["POST /apps/{appId}/snapshots"],
       status: 201,
-      input: one.extend({ metadata: z.record(z.string().max(64), z.string().max(1_024)).default({}) }),
+      input: one.extend({ metadata: SnapshotMetadata.default({}) }),
       output: AppSnapshot,
       errors: ["APP_NOT_FOUND", "APP_CONFIG_INVALID"],
     }),

@@ -1,7 +1,7 @@
 // Two agents on one state would run each command twice, so the second one does not start; a dead agent's lock does not count.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -42,6 +42,36 @@ test("a second agent on the same state ends with a sentence that names the first
   const third = spawnSync(file, command("--seconds", "0")[1], { encoding: "utf8", timeout: WITHIN_MS });
   expect([third.status, existsSync(`${path()}.lock`)]).toEqual([0, false]);
 }, 90_000);
+test("a second agent with another identity on the same folder of data ends with a sentence that names the first, also through a link", async () => {
+  writeIdentity();
+  writeFileSync(
+    join(folder, "other.json"),
+    JSON.stringify({ device_id: "dev_2", agent_id: "agt_2", tenant_id: "ten_1", shared_secret: "test-shared-secret-0002" }),
+  );
+  const data = join(folder, "data");
+  const [file, args] = command("--data", data);
+  const first = spawn(file, args, { stdio: ["ignore", "pipe", "inherit"] });
+  await eventually(() => expect(existsSync(`${path()}.journal`)).toBe(true), WITHIN_MS);
+  symlinkSync(data, join(folder, "link"));
+  const others = ["--identity", join(folder, "other.json"), "--data", join(folder, "link"), "--seconds", "0"];
+  const second = spawnSync(file, [...args.slice(0, 4), ...others], { encoding: "utf8", timeout: WITHIN_MS });
+  expect([second.status, second.stderr]).toEqual([
+    2,
+    `another agent (process ${first.pid}) already uses ${join(data, "agent")}; stop it first, or give this one a state of its own\n`,
+  ]);
+  // It has left the identity that it could have had.
+  expect(existsSync(join(folder, "other.json.lock"))).toBe(false);
+  first.kill("SIGKILL");
+  await once(first, "exit");
+  const third = spawnSync(file, [...args.slice(0, 4), ...others], { encoding: "utf8", timeout: WITHIN_MS });
+  expect([third.status, existsSync(join(data, "agent.lock"))]).toEqual([0, false]);
+}, 90_000);
+test("a lock that somebody else has taken meanwhile is not released", () => {
+  const unlock = lockState(path());
+  writeFileSync(`${path()}.lock`, "1 1");
+  unlock();
+  expect(readFileSync(`${path()}.lock`, "utf8")).toBe("1 1");
+});
 test.each([
   ["a process that has ended", "2147483646 12345"],
   ["an earlier process whose pid another one has now", `${process.pid} 1`],

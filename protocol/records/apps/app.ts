@@ -61,6 +61,13 @@ export const App = z.object({
 });
 export type App = z.output<typeof App>;
 
+const MAX_METADATA = { names: 50, characters: 8_192 };
+/** All snapshots of an app are one answer. */
+export const SnapshotMetadata = z
+  .record(z.string().max(64), z.string().max(1_024))
+  .refine((given) => Object.keys(given).length <= MAX_METADATA.names, `must have at most ${MAX_METADATA.names} names`)
+  .refine((given) => JSON.stringify(given).length <= MAX_METADATA.characters, `must have at most ${MAX_METADATA.characters} characters as JSON`);
+
 export const AppSnapshot = z.object({
   snapshotId: id("snp"),
   appId: AppId,

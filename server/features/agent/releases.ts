@@ -1,5 +1,5 @@
 // The releases of the agent in the operator's folder. Their publisher has signed them, and the agents check that.
-import { readdir, readFile } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { compareVersions, SignedRelease } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -7,6 +7,8 @@ import { AppError } from "../../core/errors.ts";
 
 const READ_AGAIN_MS = 1_000;
 const MANIFEST = ".release.json";
+/** Agents take no larger answer. */
+const MAX_PACKAGE_BYTES = 16_777_216;
 
 type Machine = Pick<SignedRelease, "platform" | "arch" | "channel">;
 
@@ -19,10 +21,17 @@ export interface ReleasesDeps {
 const isFor = (release: SignedRelease, { platform, arch, channel }: Machine): boolean =>
   release.channel === channel && ["any", platform].includes(release.platform) && ["any", arch].includes(release.arch);
 
+/** A folder, a pipe or an endless file is no package, whatever its name. */
+const readBounded = async (path: string): Promise<string> => {
+  const found = await stat(path);
+  if (!found.isFile() || found.size > MAX_PACKAGE_BYTES) throw new Error(`it is no file of at most ${MAX_PACKAGE_BYTES} bytes`);
+  return readFile(path, "utf8");
+};
+
 export const createReleases = ({ folder, clock, onError }: ReleasesDeps) => {
   const readRelease = async (name: string): Promise<SignedRelease | null> => {
     try {
-      return SignedRelease.parse(JSON.parse(await readFile(join(folder ?? "", name), "utf8")));
+      return SignedRelease.parse(JSON.parse(await readBounded(join(folder ?? "", name))));
     } catch (cause) {
       onError(new Error(`the release ${name} of the agent cannot be read`, { cause }));
       return null;
@@ -48,7 +57,11 @@ export const createReleases = ({ folder, clock, onError }: ReleasesDeps) => {
     readPackage: async (file: string): Promise<string> => {
       const missing = new AppError("AGENT_PACKAGE_NOT_FOUND", { details: { file } });
       if (folder === undefined) throw missing;
-      return readFile(join(folder, file), "utf8").catch((error: NodeJS.ErrnoException) => Promise.reject(error.code === "ENOENT" ? missing : error));
+      return readBounded(join(folder, file)).catch((cause: unknown) => {
+        if (!(cause instanceof Error && "code" in cause && cause.code === "ENOENT"))
+          onError(new Error(`the package ${file} of the agent cannot be read`, { cause }));
+        throw missing;
+      });
     },
   };
 };

@@ -1,7 +1,9 @@
 // The compose host with a docker that hangs, ignores signals, floods, says no UTF-8 or disappears: the agent stays well and closes in time.
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemTime as time } from "../../../agent-sim/agent/index.ts";
 import { createComposeHost } from "../../../agent-sim/host/compose.ts";
@@ -47,12 +49,12 @@ if (mode === "deaf") {
 const at = (name: string): string => join(folder, name);
 const misbehave = (verb: string, mode: string): void => writeFileSync(at(`${verb}.mode`), mode);
 const open = (): Host => createComposeHost({ folder, time, docker: at("docker.cjs"), secretsOf: async () => ({ SECRET: "correct horse" }) });
-const pidOf = (verb: string): Promise<number> =>
+const pidOf = (verb: string, boundMs = 10_000): Promise<number> =>
   eventually(() => {
     const pid = Number(readFileSync(at(`${verb}.pid`), "utf8"));
     expect(pid).toBeGreaterThan(0);
     return pid;
-  });
+  }, boundMs);
 const lives = (pid: number): boolean => {
   const name = nameProcess(pid);
   return name !== null && isAlive(name);
@@ -163,4 +165,20 @@ test("a docker that disappears is NO_DOCKER, and the app goes on when it is back
   await expect(host.restart(app)).rejects.toMatchObject({ reason: "NO_DOCKER" });
   writeFileSync(at("docker.cjs"), text, { mode: 0o700 });
   expect(await host.apply(app)).toMatchObject({ state: "running", failure: null });
+});
+test("an agent whose docker hangs and ignores SIGTERM stops when it is told, and leaves no docker behind", { timeout: 90_000 }, async () => {
+  await host.apply(app);
+  await host.close();
+  misbehave("ps", "deaf");
+  symlinkSync(at("docker.cjs"), at("docker"));
+  writeFileSync(at("device.json"), JSON.stringify({ device_id: "dev_1", agent_id: "agt_1", tenant_id: "ten_1", shared_secret: "test-shared-secret-0001" }));
+  const main = join(import.meta.dirname, "../../../agent-sim/main.ts");
+  const given = ["agent", "--identity", at("device.json"), "--url", "http://127.0.0.1:9", "--host", "compose", "--data", folder];
+  const env = { ...process.env, PATH: `${folder}${delimiter}${process.env["PATH"]}` };
+  const agent = spawn(process.execPath, ["--import", "tsx", main, ...given], { env, stdio: "ignore" });
+  // tsx compiles the agent on the fly.
+  const pid = await pidOf("ps", 40_000);
+  agent.kill("SIGTERM");
+  expect(await once(agent, "exit")).toEqual([0, null]);
+  expect(lives(pid)).toBe(false);
 });
