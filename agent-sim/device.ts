@@ -198,6 +198,8 @@ const runAgent = async (member: PairedDevice, { identity, path, url: given, host
   const url = given ?? secrets["API_URL"] ?? DEFAULT_URL;
   const http = createHttp(url, POLL_SOCKETS);
   const ending = new AbortController();
+  // An agent without its launcher makes way for the next one.
+  for (const event of ["SIGINT", "SIGTERM", "disconnect"]) process.once(event, () => ending.abort());
   let code = 0;
   const restart = (): void => {
     code = RESTART_CODE;
@@ -237,9 +239,7 @@ const runAgent = async (member: PairedDevice, { identity, path, url: given, host
   host.start(agent, firstWindowMs);
   updater?.start(agent);
   const cancel = seconds === undefined ? noop : time.after(Number(seconds) * 1_000, () => ending.abort());
-  // An agent without its launcher makes way for the next one.
-  for (const event of ["SIGINT", "SIGTERM", "disconnect"]) process.once(event, () => ending.abort());
-  await once(ending.signal, "abort");
+  if (!ending.signal.aborted) await once(ending.signal, "abort");
   cancel();
   const stopped = async (): Promise<void> => {
     updater?.stop();

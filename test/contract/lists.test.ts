@@ -1,0 +1,58 @@
+// A list without pages answers everything at once, so each names what bounds it. A list that has no such bound needs pages.
+import { describe, expect, test } from "vitest";
+import { contract } from "../../protocol/index.ts";
+
+const BOUNDS: Readonly<Record<string, string>> = {
+  "account.notifications": "the kinds of notices",
+  "account.tenants": "the memberships of one person",
+  "account.updateNotifications": "the kinds of notices",
+  "admin.listDevices": "one device a tenant has a machine's fingerprint",
+  "admin.listFlags": "the flags that the gateway knows",
+  "admin.listJobs": "the jobs of the gateway",
+  "admin.listNodes": "a limit in the statement",
+  "admin.listStuck": "a limit for each kind, and `truncated`",
+  "apps.listSnapshots": "50 of people and five automatic ones an app, with bounded metadata",
+  "commands.getMany": "the ids in the request",
+  "commands.poll": "`limit`",
+  "commands.types": "the types that the gateway knows",
+  "deployments.listApps": "the devices of one deployment",
+  "devices.getMany": "the ids in the request",
+  "devices.provision": "the count in the request",
+  "general.changelog": "the entries of the change log",
+  "general.deprecations": "the operations of the contract",
+  "general.errors": "the codes of the contract",
+  "general.rateLimit": "the buckets of one caller",
+  "roles.list": "the custom roles that a tenant may have",
+  "roles.permissions": "the permissions of the contract",
+  "security.listRules": "50 rules a tenant",
+  "sessions.list": "the sessions that one person may have",
+  "traces.operations": "1,000 names",
+  "traces.services": "1,000 names",
+  "webhooks.eventTypes": "the events of the contract",
+};
+
+interface Listed {
+  readonly list?: string | undefined;
+}
+const plain = Object.entries(contract).flatMap(([group, { operations }]) =>
+  Object.entries<Listed>(operations).flatMap(([name, { list }]) => (list === "plain" ? [`${group}.${name}`] : [])),
+);
+
+describe("lists without pages", () => {
+  test("name what bounds each of them, and no other", () => {
+    expect(plain.sort()).toEqual(Object.keys(BOUNDS).sort());
+  });
+});
+
+describe("the metadata of a snapshot", () => {
+  const { input } = contract.apps.operations.createSnapshot;
+  const accepts = (metadata: Readonly<Record<string, string>>): boolean => input.safeParse({ appId: `app_${"0".repeat(26)}`, metadata }).success;
+  const named = (count: number, value: string) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`name${at}`, value]));
+
+  test("have a bounded number of names", () => {
+    expect([accepts(named(50, "x")), accepts(named(51, "x"))]).toEqual([true, false]);
+  });
+  test("have a bounded length in all", () => {
+    expect([accepts(named(7, "x".repeat(1_000))), accepts(named(9, "x".repeat(1_000)))]).toEqual([true, false]);
+  });
+});
