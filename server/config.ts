@@ -1,6 +1,7 @@
 // Reads the environment, and is the only file that does: one schema, all problems reported at once, a frozen result.
 import { z } from "zod";
 import { STREAM_LIMITS } from "../protocol/index.ts";
+import { databaseSettings } from "./config-database.ts";
 import { cidrs, flag, integer, list, planLimits, rate, stripePrices, words } from "./config-values.ts";
 import { ConfigError } from "./core/errors.ts";
 
@@ -55,7 +56,7 @@ export const Settings = z.object({
     .url({ protocol: /^postgres(ql)?$/ })
     .optional()
     .describe("the same database for migrations, past a pooler or as a role that owns the tables; default DATABASE_URL"),
-  DATABASE_POOL: integer(20, 2, 200).describe("size of this process's PostgreSQL connection pool"),
+  ...databaseSettings,
   DATABASE_STATEMENTS: z
     .enum(["named", "unnamed"])
     .default("named")

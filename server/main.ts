@@ -4,6 +4,7 @@ import { parseArgs } from "node:util";
 import { type App, createApp } from "./app.ts";
 import { checkCertificate } from "./certificate.ts";
 import { type Config, isSetUp, LOCAL_USER, publicUrlOf, readConfig } from "./config.ts";
+import { bulkheadsOf } from "./config-database.ts";
 import { ConfigError } from "./core/errors.ts";
 import { checkFree } from "./gateway/http/free-port.ts";
 import { ListenError } from "./gateway/http/listen-error.ts";
@@ -13,8 +14,8 @@ import { READY, REPLACED, startWorkers } from "./workers.ts";
 const MAX_WORKERS = 64;
 /** The embedded database accepts 200 connections; its superuser and the command line use the rest. */
 const EMBEDDED_CONNECTIONS = 180;
-/** A worker's seat at the embedded database and its migration guard. */
-const CONNECTIONS_BESIDE_POOL = 2;
+/** A worker's seat at the embedded database, its migration guard and its probe. */
+const CONNECTIONS_BESIDE_POOL = 3;
 
 /** While workers are replaced, one more of them runs. */
 const BEING_REPLACED = 1;
@@ -131,9 +132,10 @@ const workerConfig = (config: Config, { worker, generation }: Place): Config => 
 const supervise = async (config: Config, log: ProcessLog, count: number): Promise<void> => {
   if (config.PORT === 0) throw new ConfigError("PORT: several workers share one port, so it must be named");
   const fitting = Math.floor(EMBEDDED_CONNECTIONS / (count + BEING_REPLACED)) - CONNECTIONS_BESIDE_POOL;
-  if (config.DATABASE_URL === undefined && config.DATABASE_POOL > fitting)
+  const sessions = Object.values(bulkheadsOf(config).sizes).reduce((sum, size) => sum + size, 0);
+  if (config.DATABASE_URL === undefined && sessions > fitting)
     throw new ConfigError(
-      fitting < 2
+      fitting < 4
         ? `--workers: the embedded database has too few connections for ${count}`
         : `DATABASE_POOL: with ${count} workers the embedded database allows ${fitting} connections each`,
     );

@@ -122,6 +122,8 @@ export const ERRORS = {
   SERVICE_UNAVAILABLE: row(503, "The service is temporarily unavailable."),
   DATABASE_BUSY: row(503, "The database did not answer in time: it is overloaded, or another transaction holds a lock that this request needs."),
   DATABASE_UNAVAILABLE: row(503, "The database is temporarily unreachable."),
+  DATABASE_READ_ONLY: row(503, "The database takes no changes at the moment: it is read-only, or another server has become the writer."),
+  DATABASE_FULL: row(503, "The database takes no changes at the moment: its disk is full or fails."),
   IDENTITY_PROVIDER_UNAVAILABLE: row(503, "The identity provider is temporarily unreachable."),
   NODE_DRAINING: row(503, "This node is shutting down. Connect again to reach another node."),
 } as const;

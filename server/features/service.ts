@@ -22,7 +22,7 @@ export const healthOf = ({ clock, node, db, config, cluster }: FeaturesDeps, { m
     startedAtMs: clock.elapsed(),
     isDraining: () => node.report().draining,
     checks: [
-      databaseCheck(db.healthy),
+      databaseCheck(db.condition),
       ...(config.REDIS_URL === undefined ? [] : [redisCheck(cluster.bus)]),
       loadCheck(() => node.report().overloaded),
       ...(billing.isAnswering === null ? [] : [billingCheck(billing.isAnswering)]),

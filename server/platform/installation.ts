@@ -1,6 +1,7 @@
 // What the gateway and the command line share: the migrated database and the keys of this installation.
 import { join } from "node:path";
 import type { Config } from "../config.ts";
+import { bulkheadsOf } from "../config-database.ts";
 import { ConfigError } from "../core/errors.ts";
 import type { Lifecycle } from "../core/lifecycle/lifecycle.ts";
 import type { Outbound } from "../core/ports/outbound.ts";
@@ -18,6 +19,13 @@ import { openEmbeddedPostgres } from "./postgres/embedded-postgres.ts";
 import { createSecretBox, type SecretBox } from "./secrets.ts";
 import type { Log } from "./telemetry/log.ts";
 import { loggedWaits, placeOf, type Waits } from "./waits.ts";
+
+const databaseOptions = (config: Config) => ({
+  poolSize: config.DATABASE_POOL,
+  bulkheads: bulkheadsOf(config),
+  listMs: config.DATABASE_LIST_SECONDS * 1_000,
+  namedStatements: config.DATABASE_STATEMENTS === "named",
+});
 
 export interface Installation {
   readonly db: Db;
@@ -88,7 +96,7 @@ export const openInstallation = async (config: Config, life: Lifecycle, options:
   const { waits, connectWithinMs } = opening;
   const applied = await migrateOrExplain(config, config.DATABASE_MIGRATION_URL ?? url, { waits, connectWithinMs, check });
   if (applied.length > 0) log.info({ migrations: applied }, "migrated");
-  const db = life.use("db", await openDb({ url, poolSize: config.DATABASE_POOL, namedStatements: config.DATABASE_STATEMENTS === "named", log }));
+  const db = life.use("db", await openDb({ ...databaseOptions(config), url, log }));
   const trusted = life.use("calls to providers", createTrustedOutbound());
   return { db, databaseUrl: url, secretBox, tokens: await openTokens(config, trusted), holdVersion, trusted };
 };

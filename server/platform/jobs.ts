@@ -1,6 +1,7 @@
 // Background jobs of the features: each runs on its own timer, never twice at once, and stops with the signal.
 import { setMaxListeners } from "node:events";
 import { type Clock, systemClock } from "../core/clock.ts";
+import { runAs, Work } from "../core/work.ts";
 
 export interface Job {
   readonly name: string;
@@ -63,7 +64,7 @@ export const createJobBook = (clock: Clock = systemClock) => {
     record: async (job: Job, signal: AbortSignal): Promise<unknown> => {
       const begun = { at: clock.now(), elapsed: clock.elapsed() };
       try {
-        const more = await job.run(signal);
+        const more = await runAs(new Work("jobs"), () => job.run(signal));
         write(job.name, begun, null);
         return more;
       } catch (error) {

@@ -40,7 +40,7 @@ end
 return found`);
 
 /** The uses of one turn of the event loop go together. A failed batch is not repeated: it would only add load to a Redis in trouble. */
-const BOUNDS = { maxSize: 250, maxConcurrent: 4, maxWaiting: 50_000, splitOn: () => false };
+const BOUNDS = { work: "agents", maxSize: 250, maxConcurrent: 4, maxWaiting: 50_000, neverSplit: true } as const;
 
 /** With Redis all nodes remember together. While it is away each remembers for itself: a changing call is still refused by its row, a socket still has to prove its nonce. */
 export const createSignatureMemory = (redis: Redis | null = null): CountedSignatureMemory => {

@@ -115,6 +115,18 @@ const upgrade =
 const somebody = { agentId: "agt_nobody", tenantId: "ten_nobody", secret: "none" };
 
 /** Refuses every connection to the database while `run` runs. */
+/** PostgreSQL refuses each new API key for this reason. */
+const withFailingKeys = async (at: Stage, sqlState: string, probe: Probe): Promise<void> => {
+  const { sql } = at.world;
+  await sql.query(`create function refuse_keys() returns trigger language plpgsql as $$ begin raise exception using errcode = '${sqlState}'; end $$;
+    create trigger refuse_keys before insert on api_keys for each row execute function refuse_keys()`);
+  try {
+    await probe(own(at, "POST", "/api-keys", { body: { name: "k" } }));
+  } finally {
+    await sql.query("drop function refuse_keys cascade");
+  }
+};
+
 const withoutDatabase = async ({ world }: Stage, run: () => Promise<void>): Promise<void> => {
   const {
     rows: [{ name }],
@@ -456,6 +468,8 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
       holder.release();
     }
   },
+  DATABASE_READ_ONLY: (at, probe) => withFailingKeys(at, "25006", probe),
+  DATABASE_FULL: (at, probe) => withFailingKeys(at, "53100", probe),
   DATABASE_UNAVAILABLE: (at, probe) => withoutDatabase(at, () => probe(own(at, "GET", "/devices"))),
   IDENTITY_PROVIDER_UNAVAILABLE: async ({ odd, stock }, probe) => probe(call(odd, "GET", "/devices", { as: asBearer(await stock.tenant.token()) })),
   SIGN_IN_FAILED: ({ world }, probe) => probe(call(world, "POST", "/auth/sign-in", { body: { token: "never made" } })),

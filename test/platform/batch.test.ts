@@ -1,8 +1,11 @@
 // Batches: which calls share one, that a bad call fails alone, and when calls are refused.
 import { expect, test } from "vitest";
+import { currentWork, runAs, Work } from "../../server/core/work.ts";
 import { createBatch } from "../../server/platform/database/batch.ts";
+import { failureOf, MEANINGS } from "../../server/platform/database/db-errors.ts";
+import { SQL_STATES } from "../kit/sql-states.ts";
 
-const bounds = { maxSize: 100, maxConcurrent: 1, maxWaiting: 100 };
+const bounds = { work: "jobs", maxSize: 100, maxConcurrent: 1, maxWaiting: 100 } as const;
 
 test("calls of one event loop turn form one batch, and calls that arrive while it runs form the next", async () => {
   const batches: number[][] = [];
@@ -78,10 +81,59 @@ test("a failure that no item caused fails the whole batch without a retry", asyn
       flushes += 1;
       throw new Error("away");
     },
-    { ...bounds, splitOn: () => false },
+    { ...bounds, neverSplit: true },
   );
   expect((await Promise.allSettled([call(1), call(2)])).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
   expect(flushes).toBe(1);
+});
+
+test("a batch that met a failure of the database runs once: its halves would wait for the same lock", async () => {
+  for (const code of SQL_STATES.filter((state) => Object.values(MEANINGS).some(({ codes }) => codes.test(state)))) {
+    let flushes = 0;
+    const call = createBatch(async (_: readonly number[]): Promise<readonly number[]> => {
+      flushes += 1;
+      throw Object.assign(new Error("refused"), { code });
+    }, bounds);
+    const settled = await Promise.allSettled(Array.from({ length: 8 }, (_, item) => call(item)));
+    expect({ code, flushes, failed: settled.filter(({ status }) => status === "rejected").length }).toEqual({ code, flushes: 1, failed: 8 });
+  }
+});
+
+test("a call that has used up its time leaves the queue, and its item never runs", async () => {
+  const ran: number[] = [];
+  let release: (() => void) | undefined;
+  const gate = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const call = createBatch(async (items: readonly number[]) => {
+    ran.push(...items);
+    await gate;
+    return items;
+  }, bounds);
+  const first = call(1);
+  await new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+  const late = runAs(new Work("writes", 10), () => call(2));
+  expect(failureOf(await late.catch((error: unknown) => error))).toBe("no_answer");
+  release?.();
+  expect([await first, await call(3), ran]).toEqual([1, 3, [1, 3]]);
+});
+
+test("a batch runs as work of its own class, whoever joined it first", async () => {
+  const seen: unknown[] = [];
+  const call = createBatch(
+    async (items: readonly number[]) => {
+      const { workClass, tenantId } = currentWork();
+      seen.push({ workClass, tenantId });
+      return items;
+    },
+    { ...bounds, work: "agents" },
+  );
+  const work = new Work("lists", 1_000);
+  work.tenantId = "ten_1";
+  await runAs(work, () => call(1));
+  expect(seen).toEqual([{ workClass: "agents", tenantId: null }]);
 });
 
 test("calls beyond the bound are refused, and accepted again once the queue has emptied", async () => {

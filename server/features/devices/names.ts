@@ -7,7 +7,7 @@ import { findNames } from "./store/devices.ts";
 
 const MAX_KNOWN = 20_000;
 const KNOWN_MS = 10_000;
-const BATCH = { maxSize: 500, maxConcurrent: 2, maxWaiting: MAX_KNOWN };
+const BATCH = { work: "jobs", maxSize: 500, maxConcurrent: 2, maxWaiting: MAX_KNOWN } as const;
 
 /** Null for a device without a name, and while the database does not answer. */
 export type DeviceNames = (device: DeviceRef) => Promise<string | null>;

@@ -1,6 +1,5 @@
 // Settings of presence and of the agent registry, each with its reason.
 import type { BatchOptions } from "../../platform/database/batch.ts";
-import { isUnavailable } from "../../platform/database/db-errors.ts";
 
 export interface DeviceSettings {
   /** Interval of an agent's heartbeats. */
@@ -46,6 +45,6 @@ export const deviceSettings = (heartbeatSeconds = 30, overrides: Partial<DeviceS
   registryMs: 5 * SECOND,
   rememberedMs: 150 * SECOND,
   registryMissMs: 2 * SECOND,
-  hellos: { maxSize: 250, maxConcurrent: 2, maxWaiting: 20_000, splitOn: (error) => !isUnavailable(error) },
+  hellos: { work: "agents", maxSize: 250, maxConcurrent: 2, maxWaiting: 20_000 },
   ...overrides,
 });

@@ -9,6 +9,7 @@ import type { RateLimitVerdict } from "../../core/ports/rate-limiter.ts";
 import { type Blocks, entityBlocked, isBlocked, type SecurityWatch } from "../../core/ports/security.ts";
 import type { HeldRecord } from "../../core/rows/row-versions.ts";
 import { actorOf, type OpenScope, type SystemScope } from "../../core/scope.ts";
+import { CALL_BUDGET_MS, classOf, currentWork, runAs, Work } from "../../core/work.ts";
 import type { Identity, ScopeRequest } from "../auth/identity.ts";
 import type { RequestInfo } from "../http/request-info.ts";
 import { parseInput } from "../rest/parse.ts";
@@ -80,6 +81,8 @@ export interface Failure {
   readonly headers: Readonly<Record<string, string>>;
 }
 
+type Ended = { readonly ok: true; readonly answer: Answer } | { readonly ok: false; readonly failure: Failure };
+
 /** What the pipeline has learned about a call when it ends, in success or failure. */
 interface Seen {
   verdict: RateLimitVerdict | null;
@@ -115,6 +118,8 @@ const checkDevice = async ({ op }: Entry, scope: OpenScope, input: unknown, isVi
 /** Its result goes on after the call has been answered. */
 const lastsBeyond = ({ op }: Entry): boolean => op.kind === "subscription" || op.plain?.pieces === true;
 const isIterable = (result: unknown): result is AsyncIterable<unknown> => typeof result === "object" && result !== null && Symbol.asyncIterator in result;
+
+const workOf = ({ entry, signed }: CallRequest): Work => new Work(classOf(entry.op, signed !== null), CALL_BUDGET_MS);
 
 type Attempt = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown };
 const attempt = (read: () => unknown): Attempt => {
@@ -153,7 +158,9 @@ export const createPipeline = (deps: PipelineDeps) => {
   const once = createOnce({ ...deps, toAppError });
 
   /** Checks a call that lasts again: its caller, then the record that it is about, as a read of that record would. */
-  const judge = async (request: CallRequest, opened: OpenScope, input: unknown): Promise<AppError | null> => {
+  const judge = (request: CallRequest, opened: OpenScope, input: unknown): Promise<AppError | null> => runAs(workOf(request), () => judged(request, opened, input));
+
+  const judged = async (request: CallRequest, opened: OpenScope, input: unknown): Promise<AppError | null> => {
     const { entry, info, tenantHeader, gone } = request;
     try {
       const scope = await deps.scopeOf({ entry, identity: await request.reidentify(), info, tenantHeader, rawInput: input });
@@ -190,6 +197,7 @@ export const createPipeline = (deps: PipelineDeps) => {
     const gathered = op.otlp === true ? LATER : attempt(request.readInput);
     const scope = await deps.scopeOf({ entry, identity, info, tenantHeader, rawInput: gathered.ok ? gathered.value : {} });
     seen.scope = scope;
+    currentWork().tenantId = scope.tenantId;
     refuseBlocked(scope, deps.blocks);
     const admitted = limits.admit(op, scope, request.taken);
     if (admitted !== null) seen.verdict = await admitted;
@@ -208,8 +216,7 @@ export const createPipeline = (deps: PipelineDeps) => {
     return { status: reply.status ?? op.status, input, result, headers, cookies: reply.cookies, verdict: seen.verdict, scope };
   };
 
-  /** Never rejects: every call ends as an answer or a failure and is recorded once. */
-  const call = async (request: CallRequest): Promise<{ ok: true; answer: Answer } | { ok: false; failure: Failure }> => {
+  const recorded = async (request: CallRequest): Promise<Ended> => {
     const startedAt = clock.elapsed();
     const seen: Seen = { verdict: null, scope: null, deviceId: null };
     const note = (status: number, error: AppError | null): void => {
@@ -240,6 +247,12 @@ export const createPipeline = (deps: PipelineDeps) => {
       watchRefusal(failure, request, seen.scope, deps.watch);
       return { ok: false, failure: { error: failure, verdict: seen.verdict, headers: isReplay ? REPLAYED : {} } };
     }
+  };
+
+  /** Never rejects: every call ends as an answer or a failure and is recorded once. */
+  const call = (request: CallRequest): Promise<Ended> => {
+    const work = workOf(request);
+    return runAs(work, () => recorded(request)).finally(() => work.end());
   };
 
   return { call, toAppError };

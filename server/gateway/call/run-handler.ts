@@ -9,6 +9,7 @@ import type { AuditTrail } from "../../core/ports/audit.ts";
 import { type Blocks, entityBlocked, isBlocked } from "../../core/ports/security.ts";
 import type { HeldRecord, HoldVersion } from "../../core/rows/row-versions.ts";
 import type { OpenScope } from "../../core/scope.ts";
+import { keepingClass } from "../../core/work.ts";
 import { auditEntryOf } from "./audit-entry.ts";
 import { createDeadlines, outOfTime } from "./deadlines.ts";
 import type { Entry } from "./operation-table.ts";
@@ -184,7 +185,7 @@ export const createRun = ({ transact, audit, holdVersion, strictOutput, callTime
     const call = new OneCall(entry, prepared, gone, shared);
     const work = entry.handler(call, prepared.input);
     // A subscription gives its events at once, without a promise around them.
-    if (entry.op.kind === "subscription") return { result: work, reply: call.reply };
+    if (entry.op.kind === "subscription") return { result: keepingClass(work), reply: call.reply };
     const { scope } = prepared;
     const wait = waitMs(entry.op, prepared.input);
     // Whoever is blocked while it waits gets an answer at once, and it is not the one it waits for.
@@ -195,7 +196,7 @@ export const createRun = ({ transact, audit, holdVersion, strictOutput, callTime
       // The commit has checked a keyed operation.
       if (entry.op.idempotency === "key") return { result: (result as Committed<unknown>).result, reply: call.reply };
       shared.check(entry, result);
-      return { result, reply: call.reply };
+      return { result: keepingClass(result), reply: call.reply };
     } finally {
       stopListening?.();
       call.release();

@@ -12,6 +12,7 @@ import type { TenantLookup } from "../../core/ports/lookups.ts";
 import type { BusMessage, PubSub } from "../../core/ports/pub-sub.ts";
 import type { Blocks, SecurityWatch } from "../../core/ports/security.ts";
 import type { SignatureMemory } from "../../core/ports/signature-memory.ts";
+import { methodsAs, runAs, Work } from "../../core/work.ts";
 import type { Limits } from "../call/rate-limits.ts";
 import type { HttpRequest } from "../http/request-context.ts";
 import type { RequestInfo } from "../http/request-info.ts";
@@ -140,13 +141,15 @@ export const createAgentChannel = (given: AgentChannelDeps): AgentChannel => {
     return draining;
   };
 
-  const receive = (message: BusMessage): void => {
-    duplicates.receive(message);
-    notifier.receive(message);
-  };
+  const agents = new Work("agents");
+  const receive = (message: BusMessage): void =>
+    runAs(agents, () => {
+      duplicates.receive(message);
+      notifier.receive(message);
+    });
 
-  return {
-    transport,
+  return methodsAs(agents, {
+    transport: methodsAs(agents, transport),
     stats,
     probe: duplicates.probe,
     tick,
@@ -169,5 +172,5 @@ export const createAgentChannel = (given: AgentChannelDeps): AgentChannel => {
       await flush();
       await Promise.all(running.stops.map((stop) => stop()));
     },
-  };
+  });
 };

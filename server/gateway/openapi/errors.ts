@@ -22,6 +22,8 @@ export const codesOf = (op: Operation, changesVersioned = false): ReadonlyMap<nu
     "SERVICE_UNAVAILABLE",
     "DATABASE_BUSY",
     "DATABASE_UNAVAILABLE",
+    "DATABASE_READ_ONLY",
+    "DATABASE_FULL",
     // Also without a credential: by its address.
     "ENTITY_BLOCKED",
     ...op.errors,

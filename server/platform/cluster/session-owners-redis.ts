@@ -39,7 +39,7 @@ interface Change {
 }
 
 /** One batch at a time keeps the order. A failed batch is lost: splitting it would only add load to a Redis in trouble. */
-const BOUNDS = { maxSize: 500, maxConcurrent: 1, maxWaiting: 50_000, splitOn: () => false };
+const BOUNDS = { work: "agents", maxSize: 500, maxConcurrent: 1, maxWaiting: 50_000, neverSplit: true } as const;
 
 export const openRedisSessionOwners = ({ redis, ttlMs = TTL_MS }: RedisSessionOwnersDeps): SessionOwners => {
   // Presence and the sweep work without the entry.

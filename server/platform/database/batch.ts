@@ -1,8 +1,12 @@
 // Joins calls into batches: the calls of one turn of the event loop, and those that arrive while a batch runs.
 import { AppError } from "../../core/errors.ts";
 import { type Flush, settleInHalves } from "../../core/rows/split-batch.ts";
+import { CALL_BUDGET_MS, currentWork, runAs, Work, type WorkClass } from "../../core/work.ts";
+import { isTemporary, noAnswer } from "./db-errors.ts";
 
 export interface BatchOptions {
+  /** A batch joins calls of several tenants and perhaps of several classes: it takes sessions of this one. */
+  readonly work: WorkClass;
   readonly maxSize: number;
   /** How many batches may run at once. */
   readonly maxConcurrent: number;
@@ -13,8 +17,8 @@ export interface BatchOptions {
    * the batch after a single call: calls that come one after the other do not wait for each other.
    */
   readonly paceMs?: number;
-  /** Whether to run a failed batch again in halves, so that one bad item does not fail its neighbours. Return false when the database is away. */
-  readonly splitOn?: (error: unknown) => boolean;
+  /** True: a failed batch is not run again in halves to find its bad item. Without it, only a failure of the database leaves a batch whole: its halves would fail, or wait, just as long. */
+  readonly neverSplit?: boolean;
 }
 
 export type CreateBatch = typeof createBatch;
@@ -23,11 +27,21 @@ interface Waiting<I, O> {
   readonly item: I;
   readonly resolve: (result: O) => void;
   readonly reject: (error: unknown) => void;
+  /** The call has used up its time: the batch goes without it, unless it has begun. */
+  isOver: boolean;
+  timer: NodeJS.Timeout | undefined;
 }
+
+/** Items that fail for the database's sake fail together: each half would wait for the same lock again. */
+export const settleBatch = <I, O>(items: readonly I[], flush: Flush<I, O>): ReturnType<typeof settleInHalves<I, O>> =>
+  settleInHalves(items, flush, (error) => !isTemporary(error));
+
+/** Timers of equal length share one list, so limits come in steps. */
+const STEP_MS = 50;
 
 export const createBatch = <I, O>(
   flush: Flush<I, O>,
-  { maxSize, maxConcurrent, maxWaiting, paceMs = 0, splitOn = () => true }: BatchOptions,
+  { work: workClass, maxSize, maxConcurrent, maxWaiting, paceMs = 0, neverSplit = false }: BatchOptions,
 ): ((item: I) => Promise<O>) => {
   let waiting: Waiting<I, O>[] = [];
   let running = 0;
@@ -35,13 +49,14 @@ export const createBatch = <I, O>(
   let nextAtMs = 0;
 
   const run = async (calls: readonly Waiting<I, O>[]): Promise<void> => {
-    const results = await settleInHalves(
-      calls.map(({ item }) => item),
-      flush,
-      splitOn,
-    );
+    const items = calls.map(({ item }) => item);
+    const settle = () => (neverSplit ? settleInHalves(items, flush, () => false) : settleBatch(items, flush));
+    const work = new Work(workClass, CALL_BUDGET_MS);
+    const results = await runAs(work, settle);
+    work.end();
     for (const [index, result] of results.entries()) {
       const call = calls[index];
+      clearTimeout(call?.timer);
       if (result.status === "fulfilled") call?.resolve(result.value);
       else call?.reject(result.reason);
     }
@@ -55,8 +70,10 @@ export const createBatch = <I, O>(
         schedule(nextAtMs - nowMs);
         return;
       }
+      if (waiting.some(({ isOver }) => isOver)) waiting = waiting.filter(({ isOver }) => !isOver);
       const calls = waiting.slice(0, maxSize);
       waiting = waiting.slice(maxSize);
+      if (calls.length === 0) return;
       nextAtMs = calls.length > 1 ? nowMs + paceMs : nowMs;
       running += 1;
       void run(calls).finally(() => {
@@ -73,13 +90,22 @@ export const createBatch = <I, O>(
     else setImmediate(start);
   };
 
-  return (item) =>
-    new Promise<O>((resolve, reject) => {
+  return (item) => {
+    const work = currentWork();
+    const joined = new Promise<O>((resolve, reject) => {
       if (waiting.length >= maxWaiting) {
         reject(new AppError("SERVICE_UNAVAILABLE", { retryAfter: 1, details: { reason: "queue_full" } }));
         return;
       }
-      waiting.push({ item, resolve, reject });
+      const call: Waiting<I, O> = { item, resolve, reject, isOver: false, timer: undefined };
+      const giveUp = (): void => {
+        call.isOver = true;
+        reject(noAnswer());
+      };
+      if (work.isBounded) call.timer = setTimeout(giveUp, Math.max(STEP_MS, Math.ceil(work.leftMs() / STEP_MS) * STEP_MS));
+      waiting.push(call);
       schedule(0);
     });
+    return work.waits(joined);
+  };
 };

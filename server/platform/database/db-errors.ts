@@ -1,39 +1,159 @@
 // Translates database errors, from pg and from Prisma, into what they mean for the caller.
+import type { Details } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
+import type { WorkClass } from "../../core/work.ts";
 
 /** Why the database failed a request that is itself in order. */
-export type DatabaseFailure =
+export type DatabaseFailure = keyof typeof MEANINGS;
+
+/** Public, so without addresses and secrets. A degraded node keeps its traffic. */
+export interface Readiness {
+  readonly status: "healthy" | "degraded" | "unhealthy";
+  readonly message: string;
+}
+
+/** What one kind of failure means, for the caller, for the session and for the node. */
+export interface Meaning {
+  /** SQLSTATEs of PostgreSQL, codes of sockets and of Prisma (P....), names of Prisma's adapter. No code belongs to two rows. */
+  readonly codes: RegExp;
+  /** For errors without a code. */
+  readonly text?: RegExp;
+  readonly answer: "DATABASE_BUSY" | "DATABASE_UNAVAILABLE" | "DATABASE_READ_ONLY" | "DATABASE_FULL" | "RATE_LIMIT_EXCEEDED";
+  /** Seconds until a repeat makes sense. */
+  readonly retryAfter: number;
+  /** Of the session on which it happened. `all`: the others lead to the same server, so they go as well. */
+  readonly session: "kept" | "discarded" | "all";
+  /** PostgreSQL certainly wrote nothing. */
+  readonly undone: boolean;
+  /** A transaction repeats it by itself: two collided and neither waited in vain. */
+  readonly repeated: boolean;
+  /** The next attempt of the same moment would fail too. */
+  readonly lasts: boolean;
+  /** Of a node whose writes have failed so lately; failed reads do not count. Null: the probe says enough. */
+  readonly readiness: Readiness | null;
+}
+
+const degraded = (message: string): Readiness => ({ status: "degraded", message });
+const unhealthy = (message: string): Readiness => ({ status: "unhealthy", message });
+
+/** The one place that says what a SQLSTATE means. A code without a row is a defect of ours or a violated constraint: the session stays, the answer is 500. */
+export const MEANINGS = {
   /** Two transactions collided and PostgreSQL rolled one of them back. */
-  | "conflict"
-  | "lock_timeout"
-  | "statement_timeout"
-  /** We ended a transaction that took too long. */
-  | "transaction_timeout"
+  conflict: {
+    codes: /^(40000|40001|40P01|P2034|TransactionWriteConflict)$/,
+    ...{ answer: "DATABASE_BUSY", retryAfter: 2, session: "kept", undone: true, repeated: true, lasts: false, readiness: null },
+  },
+  lock_timeout: {
+    codes: /^55P03$/,
+    ...{ answer: "DATABASE_BUSY", retryAfter: 2, session: "kept", undone: true, repeated: false, lasts: false },
+    readiness: degraded("answers, but writes wait for locks of others"),
+  },
+  /** A statement took too long, or somebody canceled it. */
+  statement_timeout: {
+    codes: /^57014$/,
+    ...{ answer: "DATABASE_BUSY", retryAfter: 2, session: "kept", undone: true, repeated: false, lasts: false },
+    readiness: degraded("answers, but writes take too long"),
+  },
+  /** We, or PostgreSQL, ended a transaction that took too long. */
+  transaction_timeout: {
+    codes: /^25P0[34]$/,
+    text: /on an expired transaction/,
+    ...{ answer: "DATABASE_BUSY", retryAfter: 2, session: "discarded", undone: true, repeated: false, lasts: true },
+    readiness: degraded("answers, but writes take too long"),
+  },
   /** No answer came in time: the statement may still run, or the network lost the answer. */
-  | "no_answer"
+  no_answer: {
+    codes: /^(40003|P1002|P1008|SocketTimeout)$/,
+    text: /^Query read timeout/,
+    ...{ answer: "DATABASE_BUSY", retryAfter: 2, session: "discarded", undone: false, repeated: false, lasts: true },
+    readiness: degraded("answers, but not to all writes"),
+  },
   /** Our pool or PostgreSQL has no connection left. */
-  | "no_session"
+  no_session: {
+    codes: /^(53300|53400|P2024|P2037|TooManyConnections)$/,
+    text: /^timeout exceeded when trying to connect|Unable to start a transaction in the given time|^no database session is free/,
+    ...{ answer: "DATABASE_BUSY", retryAfter: 2, session: "discarded", undone: true, repeated: false, lasts: true },
+    readiness: degraded("answers, but has no session for some writes"),
+  },
+  /** The tenant holds its share of the sessions of this class of work. No SQLSTATE, and no code at all: Prisma would hide the error behind one of its own. */
+  tenant_share: {
+    codes: /(?!)/,
+    text: /^the tenant holds its share of the database sessions/,
+    ...{ answer: "RATE_LIMIT_EXCEEDED", retryAfter: 2, session: "kept", undone: true, repeated: false, lasts: true, readiness: null },
+  },
+  out_of_memory: {
+    codes: /^(53000|53200)$/,
+    ...{ answer: "DATABASE_BUSY", retryAfter: 5, session: "discarded", undone: true, repeated: false, lasts: true },
+    readiness: degraded("answers, but is short of memory"),
+  },
+  /** A standby, a demoted writer, or a writer that was set to read-only; the probe tells which. */
+  read_only: {
+    codes: /^25006$/,
+    ...{ answer: "DATABASE_READ_ONLY", retryAfter: 2, session: "all", undone: true, repeated: false, lasts: true },
+    readiness: unhealthy("refuses writes: it is read-only"),
+  },
+  /** The disk is full, or fails. */
+  full: {
+    codes: /^(53100|58030)$/,
+    ...{ answer: "DATABASE_FULL", retryAfter: 10, session: "kept", undone: true, repeated: false, lasts: true },
+    readiness: unhealthy("refuses writes: its disk is full or fails"),
+  },
   /** PostgreSQL cannot be reached or accepts no logins. */
-  | "away";
+  away: {
+    // 57P..: shutting down, crashed, starting up, dropped, idle too long. 28... and 3D000: somebody changed our password, or renamed or dropped the database.
+    codes:
+      /^(08...|57P0[1-5]|28P01|28000|3D000|ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|P1001|P1017|DatabaseNotReachable|ConnectionClosed)$/,
+    text: /^(Connection terminated|Connection ended|Client was closed|Client has encountered a connection error|timeout expired|Cannot use a pool after calling end|Server has closed the connection)|is not currently accepting connections$/,
+    ...{ answer: "DATABASE_UNAVAILABLE", retryAfter: 2, session: "discarded", undone: false, repeated: false, lasts: true },
+    readiness: null,
+  },
+} as const satisfies Readonly<Record<string, Meaning>>;
+
+const ROWS = Object.entries(MEANINGS) as readonly (readonly [DatabaseFailure, Meaning])[];
 
 /** Null for a defect of ours and for a violated constraint. */
 export const failureOf = (error: unknown): DatabaseFailure | null => {
   const found = layers(error);
-  return SIGNS.find(({ codes, text: words }) => found.some(({ code = "", message }) => codes.test(code) || words?.test(message) === true))?.failure ?? null;
+  return ROWS.find(([, { codes, text: words }]) => found.some(({ code = "", message }) => codes.test(code) || words?.test(message) === true))?.[0] ?? null;
 };
 
-const RETRY_AFTER_SECONDS = 2;
+/** Null for a defect of ours and for a violated constraint. */
+export const meaningOf = (error: unknown): Meaning | null => {
+  const failure = failureOf(error);
+  return failure === null ? null : MEANINGS[failure];
+};
 
-/** The error that the caller gets; null when it is a defect of ours. */
-export const databaseError = (error: unknown, retryAfter = RETRY_AFTER_SECONDS): AppError | null => {
+/** The error that the caller gets; null when it is a defect of ours. Agents on a socket are told to wait longer. */
+export const databaseError = (error: unknown, retryAfter?: number): AppError | null => {
   const failure = failureOf(error);
   if (failure === null) return null;
-  const options = { retryAfter, cause: error };
-  return failure === "away" ? new AppError("DATABASE_UNAVAILABLE", options) : new AppError("DATABASE_BUSY", { ...options, details: { reason: failure } });
+  const { answer, retryAfter: usual } = MEANINGS[failure];
+  return new AppError(answer, { retryAfter: retryAfter ?? usual, cause: error, details: detailsOf(failure, error) });
 };
 
+const detailsOf = (failure: DatabaseFailure, error: unknown): Details | undefined => {
+  if (MEANINGS[failure].answer === "DATABASE_BUSY") return { reason: failure };
+  return error instanceof TenantShare ? { bucket: `database.${error.workClass}`, limit: error.share, reason: failure } : undefined;
+};
+
+export class TenantShare extends Error {
+  readonly workClass: WorkClass;
+  readonly share: number;
+  constructor(workClass: WorkClass, share: number) {
+    super("the tenant holds its share of the database sessions");
+    this.workClass = workClass;
+    this.share = share;
+  }
+}
+
+/** Every session of the class of work is taken, and none became free in time. */
+export const noSession = (): Error => new Error("no database session is free");
+
+/** The call has waited for the database for as long as a call may. Whether its statement runs is unknown. */
+export const noAnswer = (): Error => new Error("Query read timeout");
+
 /** The database is away, full or silent, so the next attempt would fail too. The outcome of a lost COMMIT is unknown. */
-export const isUnavailable = (error: unknown): boolean => isTemporary(error) && !isUndone(error);
+export const isUnavailable = (error: unknown): boolean => meaningOf(error)?.lasts === true;
 
 /** A row with these values exists. `constraint` is the name of the unique index in the migrations. */
 export const isUniqueViolation = (error: unknown, constraint?: string): boolean =>
@@ -60,7 +180,7 @@ export const unlessReferenced = <T>(work: Promise<T>): Promise<T | null> =>
   });
 
 /** PostgreSQL rolled the work back: a deadlock, a lost race or a wait that took too long. The same call may succeed the next time. */
-export const isUndone = (error: unknown): boolean => ROLLED_BACK.has(failureOf(error));
+export const isUndone = (error: unknown): boolean => meaningOf(error)?.undone === true;
 
 /** The request is in order: the database is away or rolled the work back. */
 export const isTemporary = (error: unknown): boolean => failureOf(error) !== null;
@@ -69,39 +189,10 @@ export const isTemporary = (error: unknown): boolean => failureOf(error) !== nul
 export const isAborted = (error: unknown): boolean => typeof error === "object" && error !== null && "code" in error && error.code === "25P02";
 
 /** Of the rollbacks, those that a transaction repeats by itself: two collided and neither waited in vain. */
-export const isConflict = (error: unknown): boolean => failureOf(error) === "conflict";
+export const isConflict = (error: unknown): boolean => meaningOf(error)?.repeated === true;
 
-const ROLLED_BACK: ReadonlySet<DatabaseFailure | null> = new Set(["conflict", "lock_timeout", "statement_timeout"] as const);
 const REFERENCED = new Set(["23001", "23503", "P2003", "ForeignKeyConstraintViolation"]);
 const UNIQUE = new Set(["23505", "P2002", "UniqueConstraintViolation"]);
-
-interface Sign {
-  readonly failure: DatabaseFailure;
-  readonly codes: RegExp;
-  /** For errors without a code. */
-  readonly text?: RegExp;
-}
-
-// Codes of PostgreSQL, of sockets and of Prisma (P....), and the error names of Prisma's adapter. The first match counts.
-const SIGNS: readonly Sign[] = [
-  { failure: "conflict", codes: /^(40001|40P01|P2034|TransactionWriteConflict)$/ },
-  { failure: "lock_timeout", codes: /^55P03$/ },
-  { failure: "statement_timeout", codes: /^57014$/ },
-  { failure: "transaction_timeout", codes: /^25P03$/, text: /on an expired transaction/ },
-  { failure: "no_answer", codes: /^(P1002|P1008|SocketTimeout)$/, text: /^Query read timeout/ },
-  {
-    failure: "no_session",
-    codes: /^(53300|P2024|P2037|TooManyConnections)$/,
-    text: /^timeout exceeded when trying to connect|Unable to start a transaction in the given time/,
-  },
-  {
-    failure: "away",
-    // 57P..: shutting down, crashed, starting up, dropped. 28... and 3D000: somebody changed our password, or renamed or dropped the database.
-    codes:
-      /^(08...|57P0[1-4]|28P01|28000|3D000|ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|P1001|P1017|DatabaseNotReachable|ConnectionClosed)$/,
-    text: /^(Connection terminated|Connection ended|Client was closed|Client has encountered a connection error|timeout expired|Cannot use a pool after calling end|Server has closed the connection)|is not currently accepting connections$/,
-  },
-];
 
 interface Layer {
   readonly code: string | undefined;

@@ -2,15 +2,17 @@
 import type pg from "pg";
 import type { Clients, Tx } from "../../core/database.ts";
 import { nameOfStatement, type Statement } from "../../core/statements.ts";
+import { currentWork, type Work } from "../../core/work.ts";
 import type { Log } from "../telemetry/log.ts";
 import { within } from "../timeout.ts";
-import { isAborted, isConflict, isUniqueViolation } from "./db-errors.ts";
+import { type Bulkheads, createBulkheads, createOneBulkhead } from "./bulkheads.ts";
+import { createCondition } from "./db-condition.ts";
+import { isAborted, isConflict, isUniqueViolation, meaningOf, noAnswer, type Readiness } from "./db-errors.ts";
 import { arrayText, RAW_TYPES } from "./pg-text-format.ts";
-import { BEGIN, commitTransaction, openPool } from "./pool.ts";
+import { beginOf, commitTransaction, type Failed, openPool, type PoolFigures, type SessionPool } from "./pool.ts";
 import { openPrisma, type PrismaOnConnections } from "./prisma-clients.ts";
 import { createClients } from "./tenant-client.ts";
 
-const HEALTH_TIMEOUT_MS = 2_000;
 const CLOSE_TIMEOUT_MS = 5_000;
 const ATTEMPTS = 3;
 
@@ -41,21 +43,14 @@ export interface Transaction extends SqlTransaction, Tx {
   defer: SqlTransaction["defer"];
 }
 
-export interface PoolFigures {
-  readonly total: number;
-  readonly idle: number;
-  /** Calls that wait for a connection. */
-  readonly waiting: number;
-}
-
 export interface Db extends Sql, Clients {
   poolFigures(): PoolFigures;
   /** Resolves only when PostgreSQL confirmed the COMMIT. `run` is repeated after a deadlock, a lost race or a second row under a unique index, so it must have no effects outside. */
   tx<T>(run: (tx: Transaction) => Promise<T>): Promise<T>;
   /** The same for features whose statements are all raw. */
   sqlTx<T>(run: (tx: SqlTransaction) => Promise<T>): Promise<T>;
-  /** Rejects unless PostgreSQL answers soon. */
-  healthy(): Promise<void>;
+  /** Whether it serves writes. Rejects unless PostgreSQL answers soon. */
+  condition(): Promise<Readiness>;
   /** Waits a bounded time for what runs. */
   close(): Promise<void>;
 }
@@ -63,6 +58,10 @@ export interface Db extends Sql, Clients {
 export interface DbOptions {
   readonly url: string;
   readonly poolSize: number;
+  /** Absent: all work shares all sessions. Their sum replaces `poolSize`. */
+  readonly bulkheads?: Bulkheads;
+  /** Time limit of a statement of class `lists`. */
+  readonly listMs?: number;
   readonly log: Log;
   /** Shown by PostgreSQL beside each session. */
   readonly applicationName?: string;
@@ -70,23 +69,40 @@ export interface DbOptions {
   readonly namedStatements?: boolean;
 }
 
-export const openDb = async ({ url, poolSize, log, applicationName = "mooring", namedStatements = true }: DbOptions): Promise<Db> => {
-  const pool = openPool({ url, size: poolSize, applicationName, log });
+const LIST_MS = 3_000;
+
+const sumOf = ({ sizes }: Bulkheads): number => Object.values(sizes).reduce((sum, size) => sum + size, 0);
+
+export const openDb = async ({
+  url,
+  poolSize,
+  bulkheads,
+  listMs = LIST_MS,
+  log,
+  applicationName = "mooring",
+  namedStatements = true,
+}: DbOptions): Promise<Db> => {
+  const condition = createCondition({ url, applicationName, log, onChange: () => pool.replaceAll() });
+  const pool = openPool({
+    ...{ url, listMs, applicationName, log, onFailure: condition.noteFailure },
+    size: bulkheads === undefined ? poolSize : sumOf(bulkheads),
+    bulkheads: bulkheads === undefined ? createOneBulkhead(poolSize) : createBulkheads(bulkheads),
+  });
   const prisma = openPrisma(pool);
   const statements = createStatements(namedStatements ? nameOfStatement : () => undefined);
-  const tx: Db["tx"] = (run) => repeatingConflicts(() => transaction({ pool, statements, prisma }, run));
+  const tx: Db["tx"] = (run) => currentWork().waits(repeatingConflicts(() => transaction({ pool, statements, prisma, listMs }, run)));
   const db: Db = {
-    poolFigures: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
+    poolFigures: pool.figures,
     ...statements.on(pool),
     ...createClients(prisma.alone),
     tx,
     sqlTx: tx,
-    healthy: async () => {
-      await within(pool.query("select 1"), HEALTH_TIMEOUT_MS, "the database did not answer");
-    },
+    condition: condition.read,
     close: () =>
       within(
-        prisma.close().then(() => pool.end()),
+        prisma.close().then(async () => {
+          await Promise.all([pool.end(), condition.close()]);
+        }),
         CLOSE_TIMEOUT_MS,
         "the database sessions did not end",
       ),
@@ -113,27 +129,32 @@ const repeatingConflicts = async <T>(run: () => Promise<T>): Promise<T> => {
 };
 
 interface TransactionDeps {
-  readonly pool: pg.Pool;
+  readonly listMs: number;
+  readonly pool: SessionPool;
   readonly statements: Statements;
   readonly prisma: PrismaOnConnections;
 }
 
-const transaction = async <T>({ pool, statements, prisma }: TransactionDeps, run: (tx: Transaction) => Promise<T>): Promise<T> => {
-  const client = await pool.connect();
-  const seat: Seat = { client };
+const transaction = async <T>({ pool, statements, prisma, listMs }: TransactionDeps, run: (tx: Transaction) => Promise<T>): Promise<T> => {
+  const taken = await pool.take();
+  const { client, work } = taken;
+  const seat: Seat = { client, work };
   const inside = prisma.inside(() => clientOf(seat));
   const deferred: Promise<unknown>[] = [];
   const defer = (work: Promise<unknown>): void => {
     work.catch(() => undefined);
     deferred.push(work);
   };
-  let broken: Error | undefined;
+  let failed: Failed | undefined;
+  let committing = false;
   try {
     // Do not wait for BEGIN: the first statement travels with it.
-    const begun = client.query(BEGIN);
+    const begun = client.query(beginOf(work, listMs));
     begun.catch(() => undefined);
     const result = await run({ ...statements.inside(seat), ...createClients(inside.run), defer });
     await begun;
+    if (work.leftMs() <= 0) throw noAnswer();
+    committing = true;
     const committed = commitTransaction(client);
     seat.client = undefined;
     // Report a failed statement before the failed COMMIT that follows from it.
@@ -144,24 +165,36 @@ const transaction = async <T>({ pool, statements, prisma }: TransactionDeps, run
     const told: unknown = first?.status === "rejected" ? first.reason : last;
     // Of statements that were sent together, a later one may be heard first: it only says that the transaction has failed before it.
     const error = isAborted(told) && seat.failure !== undefined ? seat.failure : told;
-    await client.query("ROLLBACK").catch((cause: unknown) => (broken = new Error("connection is in an unknown state", { cause })));
+    failed = { error, committing, rolledBack: await rollBack(client, error) };
     throw error;
   } finally {
     seat.client = undefined;
     inside.end();
-    client.release(broken);
+    taken.release(failed);
   }
+};
+
+/** Whether ROLLBACK was answered. A session that goes anyway need not be asked: its end rolls back as well, and waits for nothing. */
+const rollBack = async (client: pg.PoolClient, error: unknown): Promise<boolean> => {
+  const meaning = meaningOf(error);
+  if (meaning !== null && meaning.session !== "kept") return false;
+  return client.query("ROLLBACK").then(
+    () => true,
+    () => false,
+  );
 };
 
 /** Holds the connection of a transaction until the transaction ends. */
 interface Seat {
   client: pg.PoolClient | undefined;
+  readonly work: Work;
   /** Of the last statement that failed by itself. */
   failure?: unknown;
 }
 
-const clientOf = ({ client }: Seat): pg.PoolClient => {
+const clientOf = ({ client, work }: Seat): pg.PoolClient => {
   if (client === undefined) throw new Error("this transaction has ended");
+  if (work.leftMs() <= 0) throw noAnswer();
   return client;
 };
 
@@ -178,7 +211,7 @@ const createStatements = (nameOf: NameOf) => {
       ...(name === undefined ? {} : { name }),
     };
   };
-  const on = (connection: pg.Pool | pg.PoolClient): Sql => ({
+  const on = (connection: Pick<SessionPool, "query"> | pg.PoolClient): Sql => ({
     query: async <Row>(text: string, values: readonly unknown[] = []) => (await connection.query(asked(text, values))).rows as Row[],
     execute: async (text, values = []) => (await connection.query(asked(text, values))).rowCount ?? 0,
   });

@@ -3,7 +3,7 @@
 import { PrismaPg } from "@prisma/adapter-pg";
 import pg from "pg";
 import { type Prisma, PrismaClient } from "../../../prisma/generated/client.ts";
-import { CONNECT_TIMEOUT_MS, IDLE_IN_TRANSACTION_MS } from "./pool.ts";
+import { CONNECT_TIMEOUT_MS, IDLE_IN_TRANSACTION_MS, type SessionPool } from "./pool.ts";
 import type { RunOperation } from "./tenant-client.ts";
 
 export interface PrismaOnConnections {
@@ -16,8 +16,9 @@ export interface PrismaOnConnections {
   close(): Promise<void>;
 }
 
-export const openPrisma = (pool: pg.Pool): PrismaOnConnections => {
-  const single = clientOn(poolOf(pool.query, async () => Promise.reject(new Error("this operation takes several statements: run it in a transaction"))));
+export const openPrisma = (pool: Pick<SessionPool, "query">): PrismaOnConnections => {
+  const query = ((config: pg.QueryConfig | string, values?: unknown[]) => pool.query(config, values)) as pg.Pool["query"]; // as: Prisma's adapter uses this form alone
+  const single = clientOn(poolOf(query, async () => Promise.reject(new Error("this operation takes several statements: run it in a transaction"))));
   const { client: shared, open } = createTransactions();
   return {
     alone: (operation) => Promise.resolve(operation(single)),

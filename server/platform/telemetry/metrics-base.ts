@@ -1,5 +1,6 @@
 // Metrics of a node's foundation: its release, its connections to PostgreSQL and the events that wait in the outbox.
-import type { PoolFigures } from "../database/db.ts";
+
+import type { PoolFigures } from "../database/pool.ts";
 import type { OutboxFigures } from "../outbox/outbox-rows.ts";
 import type { Makers } from "./metrics-makers.ts";
 
@@ -28,6 +29,22 @@ export const watchDatabase = ({ gauge }: Makers, { pool, outbox }: DatabaseFigur
     [{ state: "idle" }, seen.idle],
   ]);
   gauge({ name: "db_pool_waiting", help: "Calls of this node that wait for a connection to PostgreSQL" }, () => seen.waiting);
+  gauge(
+    {
+      name: "db_class_sessions",
+      help: "Sessions that each class of work holds, and calls of it that wait for one: agents, writes, lists, jobs",
+      labels: ["class", "state"],
+    },
+    () =>
+      seen.classes.flatMap(([workClass, { taken, waiting }]) => [
+        [{ class: workClass, state: "taken" }, taken],
+        [{ class: workClass, state: "waiting" }, waiting],
+      ]),
+  );
+  gauge(
+    { name: "db_share_refusals", help: "Calls refused since the start because their tenant held its share of the class's sessions", labels: ["class"] },
+    () => seen.classes.map(([workClass, { refused }]) => [{ class: workClass }, refused]),
+  );
   // One statement serves both gauges of a scrape; both read NaN while the database is away.
   let asked: Promise<OutboxFigures> | null = null;
   const once = (): Promise<OutboxFigures> => {

@@ -27,7 +27,7 @@ const MAX_PAYLOADS_BYTES = 4_194_304;
  * Each transaction holds its devices and a connection for as long as a thousand rows take. Single commands have a batch of their own, so they wait
  * for these only at a device that both concern.
  */
-const BOUNDS = { maxSize: 1, maxConcurrent: 2, maxWaiting: 64 } as const;
+const BOUNDS = { work: "writes", maxSize: 1, maxConcurrent: 2, maxWaiting: 64 } as const;
 
 export interface QueueManyDeps {
   readonly db: Db;

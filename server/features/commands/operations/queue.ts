@@ -50,7 +50,7 @@ export const queueing = ({
   quota,
   settings,
 }: QueueDeps): Pick<Handlers<typeof contract.commands>, "queue"> => {
-  const bounds = batchBounds(settings);
+  const bounds = batchBounds("writes", settings);
   const create = createBatch((items: readonly NewCommand[]) => createCommandRows(db, items, { limits: settings, quota, nodeId }), bounds);
   const reread = createBatch((rows: readonly CommandRow[]) => findCommands(db, rows), { ...bounds, paceMs: 0 });
 

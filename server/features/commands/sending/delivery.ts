@@ -52,7 +52,7 @@ interface Claimed {
 
 export const createDelivery = (deps: DeliveryDeps): CommandDelivery => {
   const { db, transitions, afterCommit, telemetry, createBatch, hand, settings, onError } = deps;
-  const bounds = batchBounds(settings);
+  const bounds = batchBounds("agents", settings);
   const claim = createBatch(createClaim(deps), bounds);
   const ack = createBatch(createAck(deps), { ...bounds, paceMs: settings.ackPaceMs });
 

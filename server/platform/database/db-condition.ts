@@ -1,0 +1,96 @@
+// Whether the database serves writes: a probe on a session of its own asks, and the writes of the last seconds that failed count.
+import pg from "pg";
+import { type Clock, systemClock } from "../../core/clock.ts";
+import type { Work } from "../../core/work.ts";
+import type { Log } from "../telemetry/log.ts";
+import { meaningOf, type Readiness } from "./db-errors.ts";
+
+const PROBE_TIMEOUT_MS = 2_000;
+/** A new session soon, because a proxy may have chosen another server meanwhile. */
+const PROBE_SESSION_SECONDS = 10;
+/** How long a failed write counts. */
+const RECENT_MS = 5_000;
+
+const PROBE = "select pg_is_in_recovery() as standby, current_setting('transaction_read_only') = 'on' as read_only";
+interface Probed {
+  readonly standby: boolean;
+  readonly read_only: boolean;
+}
+
+const WELL: Readiness = { status: "healthy", message: "answers" };
+const STANDBY: Readiness = { status: "unhealthy", message: "is not the writer: it is a standby" };
+const READ_ONLY: Readiness = { status: "unhealthy", message: "refuses writes: it is read-only" };
+
+const meant = ({ standby, read_only: readOnly }: Probed): Readiness => {
+  if (standby) return STANDBY;
+  return readOnly ? READ_ONLY : WELL;
+};
+
+export interface ConditionDeps {
+  readonly url: string;
+  readonly applicationName: string;
+  readonly log: Log;
+  /** The probe has met another kind of server than before. */
+  readonly onChange: () => void;
+  readonly clock?: Clock;
+}
+
+export interface Condition {
+  /** Hears of each failure of a statement or transaction. */
+  noteFailure(error: unknown, work: Pick<Work, "workClass">): void;
+  /** Rejects unless PostgreSQL answers soon. */
+  read(): Promise<Readiness>;
+  close(): Promise<void>;
+}
+
+export const createCondition = ({ url, applicationName, log, onChange, clock = systemClock }: ConditionDeps): Condition => {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: 1,
+    application_name: `${applicationName}-probe`,
+    connectionTimeoutMillis: PROBE_TIMEOUT_MS,
+    query_timeout: PROBE_TIMEOUT_MS,
+    maxLifetimeSeconds: PROBE_SESSION_SECONDS,
+    keepAlive: true,
+  });
+  pool.on("error", () => undefined);
+  let last: Readiness = WELL;
+  const failed = new Map<Readiness, number>();
+
+  const probe = async (): Promise<Readiness> => {
+    const client = await pool.connect();
+    let found: Readiness | undefined;
+    try {
+      const { rows } = await client.query<Probed>(PROBE);
+      found = rows[0] === undefined ? undefined : meant(rows[0]);
+      if (found === undefined) throw new Error("the probe got no row");
+      return found;
+    } finally {
+      client.release(found !== WELL);
+    }
+  };
+
+  /** The latest, should there be several. */
+  const recent = (status: Readiness["status"]): Readiness | undefined => {
+    const lately = [...failed].filter(([readiness, atMs]) => readiness.status === status && clock.elapsed() - atMs < RECENT_MS);
+    return lately.reduce<readonly [Readiness | undefined, number]>((last, each) => (each[1] >= last[1] ? each : last), [undefined, 0])[0];
+  };
+
+  return {
+    noteFailure: (error, { workClass }) => {
+      const readiness = meaningOf(error)?.readiness ?? null;
+      if (readiness === null || (workClass === "lists" && readiness.status !== "unhealthy")) return;
+      failed.set(readiness, clock.elapsed());
+    },
+    read: async () => {
+      const probed = await probe();
+      if (probed !== last) {
+        log.warn({ before: last.message, now: probed.message }, "the database has changed; replacing all sessions");
+        last = probed;
+        onChange();
+      }
+      return probed === WELL ? (recent("unhealthy") ?? recent("degraded") ?? WELL) : probed;
+    },
+    close: () => pool.end(),
+  };
+};
