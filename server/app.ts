@@ -34,6 +34,7 @@ import { type Installation, openInstallation } from "./platform/installation.ts"
 import { createJobBook, type Job, type JobBook, startJobs } from "./platform/jobs.ts";
 import { createSignatures } from "./platform/signature-memory.ts";
 import type { Log } from "./platform/telemetry/log.ts";
+import { foldFailures } from "./platform/telemetry/log-folding.ts";
 import { createMetrics, type Metrics } from "./platform/telemetry/metrics.ts";
 import { openTraces } from "./platform/telemetry/trace-export.ts";
 import { commit, packageFile, version } from "./version.ts";
@@ -240,7 +241,8 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
   };
 };
 
-export const createApp = async (config: Config, { log, ...deps }: AppDeps) => {
+export const createApp = async (config: Config, { log: everyLine, ...deps }: AppDeps) => {
+  const log = foldFailures(everyLine);
   const life = createLifecycle({
     partTimeoutMs: config.SHUTDOWN_SECONDS * 1_000,
     onStep: (part, outcome, error) => (outcome === "closed" ? log.debug({ part }, "closed") : log.error({ part, outcome, error }, "did not close")),
