@@ -158,7 +158,8 @@ export const createPipeline = (deps: PipelineDeps) => {
   const once = createOnce({ ...deps, toAppError });
 
   /** Checks a call that lasts again: its caller, then the record that it is about, as a read of that record would. */
-  const judge = (request: CallRequest, opened: OpenScope, input: unknown): Promise<AppError | null> => runAs(workOf(request), () => judged(request, opened, input));
+  const judge = (request: CallRequest, opened: OpenScope, input: unknown): Promise<AppError | null> =>
+    runAs(workOf(request), () => judged(request, opened, input));
 
   const judged = async (request: CallRequest, opened: OpenScope, input: unknown): Promise<AppError | null> => {
     const { entry, info, tenantHeader, gone } = request;
