@@ -1,8 +1,10 @@
 // Takes locks for a migration without stopping the service: each attempt waits for a moment only, gives up, lets the queue behind it pass, and tries
 // again. A statement that waits for a table's lock stops every later statement on that table, reads too.
+
 import { setTimeout as delay } from "node:timers/promises";
 import type pg from "pg";
 import { isoText, systemClock } from "../core/clock.ts";
+import { failureOf } from "./database/db-errors.ts";
 import type { Waits } from "./waits.ts";
 
 /** Shorter than the 2 s that a gateway's own statement waits for a lock, so no call fails behind a migration. */
@@ -13,11 +15,7 @@ const LOOK_MS = 250;
 /** A dump of a big database takes this long; until then the former build goes on serving. */
 export const PATIENCE_MS = 1_800_000;
 
-const LOCK_NOT_AVAILABLE = "55P03";
-export const isLockTimeout = (error: unknown): boolean =>
-  typeof error === "object" &&
-  error !== null &&
-  (Reflect.get(error, "code") === LOCK_NOT_AVAILABLE || Reflect.get(error, "originalCode") === LOCK_NOT_AVAILABLE);
+export const isLockTimeout = (error: unknown): boolean => failureOf(error) === "lock_timeout";
 
 export interface LockDeps {
   /** A session beside the one that waits, to look who blocks. */

@@ -3,7 +3,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { systemClock } from "../core/clock.ts";
-import { isUnavailable } from "./database/db-errors.ts";
+import { isLoginRefused, isUnavailable } from "./database/db-errors.ts";
 import { describeSession, isLockTimeout, LOCK_TIMEOUT_MS, type OtherSession, PATIENCE_MS, SESSION_COLUMNS } from "./lock-waits.ts";
 import { placeOf, type Waits } from "./waits.ts";
 
@@ -21,10 +21,8 @@ export interface GuardOptions {
   readonly connectWithinMs: number;
 }
 
-/** The wrong password, user or database: waiting does not help. */
-const REFUSALS = new Set(["28P01", "28000", "3D000"]);
-const mayComeBack = (error: unknown): boolean =>
-  isUnavailable(error) && !(typeof error === "object" && error !== null && REFUSALS.has(String(Reflect.get(error, "code"))));
+/** Waiting does not help against a wrong password, user or database. */
+const mayComeBack = (error: unknown): boolean => isUnavailable(error) && !isLoginRefused(error);
 
 /** Connects, waiting for a database that is not there yet, and begins the transaction of the lock. */
 const beginGuard = ({ url, waits, connectWithinMs }: GuardOptions): Promise<pg.Client> =>

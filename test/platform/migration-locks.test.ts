@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createOneBulkhead } from "../../server/platform/database/bulkheads.ts";
 import { type MigrateOptions, migrate } from "../../server/platform/database/migrate.ts";
 import { openPool } from "../../server/platform/database/pool.ts";
 import { migrationsFolder } from "../../server/platform/database/schema-engine.ts";
@@ -51,7 +52,15 @@ const besideDump = async (name: string, options: Partial<MigrateOptions> & { rea
   const url = await createTestDatabase();
   const copy = await copyWith(name, `alter table tenant_settings_probe add column ${name} text`);
   await withClient(url, (client) => client.query("create table tenant_settings_probe (a int)"));
-  const pool = openPool({ url, size: 4, applicationName: "writer", log: silentLog });
+  const pool = openPool({
+    url,
+    size: 4,
+    bulkheads: createOneBulkhead(4),
+    listMs: 3_000,
+    applicationName: "writer",
+    log: silentLog,
+    onFailure: () => undefined,
+  });
   const waits = notingWaits();
   let migrated: Promise<readonly string[]> = Promise.resolve([]);
   let failed = 0;

@@ -182,6 +182,9 @@ export const unlessReferenced = <T>(work: Promise<T>): Promise<T | null> =>
 /** PostgreSQL rolled the work back: a deadlock, a lost race or a wait that took too long. The same call may succeed the next time. */
 export const isUndone = (error: unknown): boolean => meaningOf(error)?.undone === true;
 
+/** The password, the user or the database's name is wrong. */
+export const isLoginRefused = (error: unknown): boolean => layers(error).some(({ code = "" }) => LOGIN_REFUSED.has(code));
+
 /** The request is in order: the database is away or rolled the work back. */
 export const isTemporary = (error: unknown): boolean => failureOf(error) !== null;
 
@@ -192,6 +195,7 @@ export const isAborted = (error: unknown): boolean => typeof error === "object" 
 export const isConflict = (error: unknown): boolean => meaningOf(error)?.repeated === true;
 
 const REFERENCED = new Set(["23001", "23503", "P2003", "ForeignKeyConstraintViolation"]);
+const LOGIN_REFUSED = new Set(["28P01", "28000", "3D000"]);
 const UNIQUE = new Set(["23505", "P2002", "UniqueConstraintViolation"]);
 
 interface Layer {
