@@ -4,7 +4,7 @@ import type { Time } from "./time.ts";
 const FIRST_LINE_MS = 2_000;
 const NEXT_LINE_MS = 10_000;
 
-export interface Wait<T> {
+export interface StartWait<T> {
   /** What it waits for, such as "the gateway". */
   readonly on: string;
   /** Where that is. */
@@ -14,7 +14,7 @@ export interface Wait<T> {
 }
 
 /** If the work lasts 2 s, a line says so, and again every 10 s; one more line says that the wait is over. */
-export const sayWhileWaiting = async <T>({ on, at, work }: Wait<T>, time: Time, say: (line: string) => void): Promise<T> => {
+export const sayWhileWaiting = async <T>({ on, at, work }: StartWait<T>, time: Time, say: (line: string) => void): Promise<T> => {
   const [since, began] = [new Date(time.wallMs()).toISOString(), time.elapsedMs()];
   let [reason, lines] = ["", 0];
   const lasted = (): number => Math.round((time.elapsedMs() - began) / 1_000);

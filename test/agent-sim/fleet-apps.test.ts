@@ -65,7 +65,9 @@ describe("the summary of deployments to a fleet", () => {
       const index = method === "POST" ? orders.findIndex(({ appName }) => body?.includes(appName)) : 0;
       const shown = Object.entries(ends).map(([deploymentId, end]) => ({ deploymentId, ...end }));
       const pagination = { page: 1, pageSize: 100, hasMore: false, hasNext: false, hasPrev: false, limit: 100, nextCursor: null };
-      return method === "POST" ? { status: 201, headers: {}, body: { data: shown[index] } } : { status: 200, headers: {}, body: { data: shown, pagination } };
+      return method === "POST"
+        ? { status: 201, headers: {}, body: { data: shown[index] } }
+        : { status: 200, headers: {}, body: { data: shown, meta: { pagination } } };
     },
   };
   const time = { ...createFastTime(), wallMs: () => 1_000 };

@@ -151,6 +151,8 @@ describe("what an agent hears from others", () => {
 
   /** Waits that need no random part, by the constant that names them. */
   const ALIKE: Readonly<Record<string, string>> = {
+    FIRST_LINE_MS: "a line for the person who watches; nothing is sent",
+    NEXT_LINE_MS: "as FIRST_LINE_MS",
     OPENING_MS: "a limit, not a period",
     SOON_MS: "after a change on this device",
     STORE_AGAIN_MS: "the disk of this device is full",

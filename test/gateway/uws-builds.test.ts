@@ -1,15 +1,15 @@
 // Which build of uWebSockets.js is loaded, and what an operator reads where none fits.
 import { expect, test } from "vitest";
-import { type Build, loadFirst, type NodeBuildHost, OFFICIAL_LINE } from "../../server/gateway/uws/builds.ts";
+import { type Build, type HostMachine, loadFirst, OFFICIAL_LINE } from "../../server/gateway/uws/builds.ts";
 
-const machine: NodeBuildHost = { node: "26.1.0", abi: "147", platform: "linux", arch: "x64", glibc: "2.41" };
+const machine: HostMachine = { node: "26.1.0", abi: "147", platform: "linux", arch: "x64", glibc: "2.41" };
 const works = (name: Build<string>["name"]): Build<string> => ({ name, covers: `what ${name} covers`, load: async () => name });
 const fails = (name: Build<string>["name"], cause: Error = new Error("GLIBC_2.38 not found")): Build<string> => ({
   ...works(name),
   load: () => Promise.reject(cause),
 });
 const missing = Object.assign(new Error("Cannot find module"), { code: "MODULE_NOT_FOUND" });
-const messageFor = async (builds: readonly Build<string>[], given: Partial<NodeBuildHost>): Promise<string> => {
+const messageFor = async (builds: readonly Build<string>[], given: Partial<HostMachine>): Promise<string> => {
   const error = await loadFirst(builds, () => ({ ...machine, ...given })).catch((cause: unknown) => cause);
   return error instanceof Error ? error.message : "";
 };

@@ -1,6 +1,6 @@
 // Picks the build of uWebSockets.js that fits this machine. Each build carries binaries for certain Node versions and C libraries.
 
-export interface NodeBuildHost {
+export interface HostMachine {
   readonly node: string;
   /** The number of Node's binary interface, which names the binary. */
   readonly abi: string;
@@ -21,14 +21,14 @@ export interface Build<T> {
 /** Replaces the newer build by the official package, which npm's registry does not carry. */
 export const OFFICIAL_LINE = "npm install --save-optional --save-exact uWebSockets.js-newer@github:uNetworking/uWebSockets.js#v20.67.0";
 
-const systemOf = ({ platform, arch, glibc }: NodeBuildHost): string => {
+const systemOf = ({ platform, arch, glibc }: HostMachine): string => {
   if (platform !== "linux") return `${platform}-${arch}`;
   return `${platform}-${arch} with ${glibc === null ? "musl or another C library that is not glibc" : `glibc ${glibc}`}`;
 };
 
 const isMissing = (cause: unknown): boolean => cause instanceof Error && "code" in cause && cause.code === "MODULE_NOT_FOUND";
 
-const hintOf = ({ platform, glibc }: NodeBuildHost, causes: readonly unknown[]): string => {
+const hintOf = ({ platform, glibc }: HostMachine, causes: readonly unknown[]): string => {
   if (platform === "linux" && glibc === null) return "No build runs without glibc: use a system or an image with glibc, such as Debian, instead of Alpine.";
   if (causes.some(isMissing)) return "The newer build is an optional dependency and is not installed: run npm ci without --omit=optional.";
   return `For a newer Node version, install the official package: ${OFFICIAL_LINE}`;
@@ -40,7 +40,7 @@ export interface LoadedBuild<T> {
 }
 
 /** Loads the first build that this machine can run. The error says which machines the builds cover, and what to do. */
-export const loadFirst = async <T>(builds: readonly Build<T>[], readMachine: () => NodeBuildHost): Promise<LoadedBuild<T>> => {
+export const loadFirst = async <T>(builds: readonly Build<T>[], readMachine: () => HostMachine): Promise<LoadedBuild<T>> => {
   const causes: unknown[] = [];
   for (const { name, load } of builds) {
     try {

@@ -3,7 +3,7 @@
 process.env["UWS_HTTP_MAX_HEADERS_SIZE"] ??= "16384";
 
 import { createRequire } from "node:module";
-import { type Build, loadFirst, type NodeBuildHost } from "./builds.ts";
+import { type Build, type HostMachine, loadFirst } from "./builds.ts";
 
 type Library = typeof import("uWebSockets.js") & {
   /** Not in its type declarations: keeps the header "uWebSockets: 20" out of answers and upgrades. The error pages of its parser keep their words. */
@@ -31,7 +31,7 @@ const readGlibc = (): string | null => {
   return header.glibcVersionRuntime ?? null;
 };
 
-const readMachine = (): NodeBuildHost => ({
+const readMachine = (): HostMachine => ({
   node: process.versions.node,
   abi: process.versions.modules,
   platform: process.platform,
