@@ -122,6 +122,37 @@ describe("exceptions", () => {
     expect(range(closed(4500, "auth_failed"), { hasAnother: true, attempt: 1 })).toEqual([0, 2_000]));
 });
 
+describe("200 agents behind a proxy that refuses all of them for 8 s", () => {
+  const OUTAGE_MS = 8_000;
+  /** How many come back in each second after the end; the connections of all break at one moment. */
+  const cameBack = (fleet: number, refusal: SessionEnd): readonly number[] => {
+    const seconds = new Map<number, number>();
+    for (let agent = 0; agent < 200; agent += 1) {
+      const random = createRandom(fleet * 1_000 + agent);
+      const at = { ...now, times: { ...times, firstWindowMs: 5_000 }, random };
+      let atMs = afterEnd(closed(1006), at).reconnectInMs ?? Number.NaN;
+      for (let attempt = 1; atMs < OUTAGE_MS; attempt += 1) atMs += afterEnd(refusal, { ...at, attempt }).reconnectInMs ?? Number.NaN;
+      const second = Math.floor((atMs - OUTAGE_MS) / 1_000);
+      seconds.set(second, (seconds.get(second) ?? 0) + 1);
+    }
+    return Array.from({ length: Math.max(...seconds.keys()) + 1 }, (_, second) => seconds.get(second) ?? 0);
+  };
+  const fleets = Array.from({ length: 100 }, (_, fleet) => cameBack(fleet, foreign));
+  const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+  test("are back within 20 s of its end, and about a tenth of them at most in one second", () => {
+    expect(fleets.filter((seconds) => seconds.slice(20).some((count) => count > 1))).toEqual([]);
+    const peaks = fleets.map((seconds) => Math.max(...seconds));
+    expect(mean(peaks)).toBeLessThan(20);
+    expect(Math.max(...peaks)).toBeLessThanOrEqual(30);
+  });
+
+  test("would crowd if they took the refusals for broken connections", () => {
+    const peaks = fleets.map((_, fleet) => Math.max(...cameBack(fleet, closed(1006, "", false))));
+    expect(mean(peaks)).toBeGreaterThan(25);
+  });
+});
+
 describe("agents that stop at one moment", () => {
   const asks = (end: SessionEnd): readonly { first: number; every: number }[] => {
     const random = createRandom(3);

@@ -7,6 +7,7 @@ import { deafNodeScenarios } from "./scenarios/deaf-nodes.ts";
 import { deathScenarios } from "./scenarios/deaths.ts";
 import { firstLevelScenarios } from "./scenarios/first-level.ts";
 import { floodScenarios } from "./scenarios/flood.ts";
+import { foreignAnswerScenarios } from "./scenarios/foreign-answers.ts";
 import { idleMemoryScenarios } from "./scenarios/idle-memory.ts";
 import { inHandScenarios } from "./scenarios/in-hand.ts";
 import { killScenarios } from "./scenarios/kills.ts";
@@ -49,6 +50,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...ownerScenarios,
   ...stormScenarios,
   ...pollScenarios,
+  ...foreignAnswerScenarios,
   ...redisScenarios,
   ...deafNodeScenarios,
   ...sameKeyScenarios,
