@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { AgentRelease } from "../protocol/records/devices/agent-release.ts";
 import { AGENT_VERSION, packageRoot } from "./agent/index.ts";
-import { createKeys, signRelease } from "./update/release.ts";
+import { createKeys, releaseFile, signRelease } from "./update/release.ts";
 
 const HELP = `Packs this version of the agent and signs it.
 
@@ -76,7 +76,7 @@ const main = (): number => {
   mkdirSync(out, { recursive: true });
   writeFileSync(join(out, `${name}.package.json`), content);
   // Last, so that no gateway offers it before its package is there.
-  writeFileSync(join(out, `${name}.release.json`), JSON.stringify(signRelease(release, readFileSync(key, "utf8"))));
+  writeFileSync(join(out, `${name}.release.json`), releaseFile(signRelease(release, readFileSync(key, "utf8"))));
   process.stdout.write(`${join(out, `${name}.release.json`)}\n`);
   return 0;
 };

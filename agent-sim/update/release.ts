@@ -1,7 +1,15 @@
 // Decides whether the agent takes a release that a gateway offers, and signs releases. Only the publisher has the private key, no gateway.
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, sign, verify } from "node:crypto";
 import { z } from "zod";
-import { AgentPackage, compareVersions, releaseText, SignedRelease } from "../../protocol/records/devices/agent-release.ts";
+import {
+  AgentPackage,
+  type AgentRelease,
+  compareVersions,
+  type OpenedRelease,
+  openRelease,
+  releaseText,
+  type SignedRelease,
+} from "../../protocol/records/devices/agent-release.ts";
 
 /** Why a release is not taken. */
 export class UpdateRefused extends Error {
@@ -27,17 +35,29 @@ export interface Own {
 const isSigned = (text: string, signature: string, publicKey: string): boolean =>
   verify(null, Buffer.from(text), createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x: publicKey }, format: "jwk" }), Buffer.from(signature, "base64url"));
 
+/** What a gateway offers. `signed` is missing at gateways that do not pass it on. */
+export interface Offer {
+  readonly release: unknown;
+  readonly signed?: string | null | undefined;
+}
+
+const opened = ({ release, signed = null }: Offer): OpenedRelease => {
+  try {
+    return openRelease(release, signed);
+  } catch (error) {
+    const why = error instanceof z.ZodError ? z.prettifyError(error) : String(error);
+    throw new UpdateRefused("MANIFEST_INVALID", why.slice(0, 500), null);
+  }
+};
+
 /** Null if the agent has this version already. Throws UpdateRefused. */
-export const checkRelease = (given: unknown, own: Own): SignedRelease | null => {
-  const { success, data: release, error } = SignedRelease.safeParse(given);
-  if (!success) throw new UpdateRefused("MANIFEST_INVALID", z.prettifyError(error).slice(0, 500), null);
+export const checkRelease = (offer: Offer, own: Own): SignedRelease | null => {
+  const { release, text } = opened(offer);
   const { version, signature, platform, arch, channel, minVersion } = release;
   const refuse = (reason: string, message: string): never => {
     throw new UpdateRefused(reason, message, version);
   };
-  // The fields of a newer publisher are signed, too.
-  if (!isSigned(releaseText(given as Record<string, unknown>), signature, own.publicKey))
-    refuse("SIGNATURE_INVALID", "it is not signed with the key of this agent");
+  if (!isSigned(text, signature, own.publicKey)) refuse("SIGNATURE_INVALID", "it is not signed with the key of this agent");
   if (!["any", own.platform].includes(platform) || !["any", own.arch].includes(arch) || channel !== own.channel)
     refuse("NOT_FOR_THIS_AGENT", `it is for ${platform} ${arch} ${channel}, not ${own.platform} ${own.arch} ${own.channel}`);
   const age = compareVersions(version, own.version);
@@ -72,7 +92,10 @@ export const createKeys = (): { readonly privateKey: string; readonly publicKey:
   return { privateKey: privateKey.export({ type: "pkcs8", format: "pem" }).toString(), publicKey: publicKey.export({ format: "jwk" }).x ?? "" };
 };
 
-export const signRelease = (release: Omit<SignedRelease, "signature">, privateKey: string): SignedRelease => ({
+export const signRelease = (release: AgentRelease, privateKey: string): SignedRelease => ({
   ...release,
   signature: sign(null, Buffer.from(releaseText(release)), createPrivateKey(privateKey)).toString("base64url"),
 });
+
+/** The publisher's file: the release, and the text that was signed. Gateways of version 0.2 read the fields beside it. */
+export const releaseFile = (release: SignedRelease): string => JSON.stringify({ ...release, signed: releaseText(release) });

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { arch, platform } from "node:os";
 import { z } from "zod";
-import type { SignedRelease } from "../../protocol/records/devices/agent-release.ts";
+import { type SignedRelease, SignedText } from "../../protocol/records/devices/agent-release.ts";
 import {
   AGENT_VERSION,
   type Agent,
@@ -18,7 +18,7 @@ import {
   type Time,
 } from "../agent/index.ts";
 import { HostFailure, toHostFailure } from "../host/host.ts";
-import { checkPackage, checkRelease, UpdateRefused } from "./release.ts";
+import { checkPackage, checkRelease, type Offer, UpdateRefused } from "./release.ts";
 import type { AgentVersions } from "./versions.ts";
 
 const EVERY_MS = 6 * 3_600_000;
@@ -27,7 +27,7 @@ const DOWNLOAD_MS = 900_000;
 const TELL_MS = 600_000;
 /** Nobody has to hear of these unless they ordered the update. */
 const ORDINARY: ReadonlySet<string> = new Set(["NO_ANSWER", "OLDER_VERSION"]);
-const Latest = z.object({ data: z.object({ release: z.unknown() }) });
+const Latest = z.object({ data: z.object({ release: z.unknown(), signed: SignedText.optional() }) });
 
 export interface UpdaterOptions {
   readonly versions: AgentVersions;
@@ -80,7 +80,7 @@ export const createUpdater = ({ versions, publicKey, channel, time, random, say,
       throw failure instanceof HostFailure ? new UpdateRefused(failure.reason, failure.message, release.version) : failure;
     }
   };
-  const fetchLatest = async (): Promise<unknown> => {
+  const fetchLatest = async (): Promise<Offer> => {
     const call = await connected;
     const query = new URLSearchParams({ platform: own.platform, arch: own.arch, channel });
     const answer = await call("GET", `/v1/agent/updates/latest?${query}`).catch((error: unknown) => {
@@ -88,12 +88,12 @@ export const createUpdater = ({ versions, publicKey, channel, time, random, say,
     });
     const latest = Latest.safeParse(answer.body);
     if (!hasSucceeded(answer) || !latest.success) throw new UpdateRefused("NO_ANSWER", `the gateway answered ${answer.status}`, null);
-    return latest.data.data.release;
+    return latest.data.data;
   };
   /** Resolves to false if there is nothing to do; else the agent restarts. */
   const update = async (isOrdered: boolean): Promise<boolean> => {
     const offered = await fetchLatest();
-    const release = offered === null ? null : checkRelease(offered, own);
+    const release = offered.release === null ? null : checkRelease(offered, own);
     if (release === null || !(isOrdered || release.mandatory)) return false;
     const { failed } = versions.read();
     if (failed?.version === release.version && failed.sha256 === release.sha256)

@@ -5,7 +5,7 @@ import { group, mutation, query } from "../kit/operation.ts";
 import { MAX_CHUNK_BYTES } from "../records/apps/app-log.ts";
 import { DesiredApp, ReportedApp } from "../records/apps/app-spec.ts";
 import { AgentEvent, MAX_AGENT_EVENTS } from "../records/devices/agent-event.ts";
-import { PlatformName, ReleaseChannel, SignedRelease } from "../records/devices/agent-release.ts";
+import { PlatformName, ReleaseChannel, SignedRelease, SignedText } from "../records/devices/agent-release.ts";
 
 const Timestamp = z.iso.datetime();
 const common = { auth: ["agent"], permission: "self", limit: "agent" } as const;
@@ -19,7 +19,7 @@ const ReportResult = z.object({
   desiredVersion: z.int().describe("The present version. If it is higher than the reported one, get the desired state."),
   ignored: z.array(z.string()).describe("The ids of apps that the device should not have."),
 });
-const LatestRelease = z.object({ release: SignedRelease.nullable() });
+const LatestRelease = z.object({ release: SignedRelease.nullable(), signed: SignedText });
 const LogReceipt = z.object({ watched: z.boolean().describe("`false`: nobody watches (any more). Stop to send this `followId`.") });
 const AgentEventReceipt = z.object({ accepted: z.int() });
 

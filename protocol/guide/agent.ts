@@ -87,7 +87,7 @@ export const agent: Guide<"agent"> = {
   },
   latestUpdate: {
     description:
-      "`release` is null if the operator offers none. Take it only if its signature is right by the key that you were installed with, it is newer than you are, and the package has its size and sum. The gateway never signs: it serves what the publisher signed.",
+      "`release` is null if the operator offers none. `signed` is the text that the publisher signed: verify `release.signature` over its bytes with the key that you were installed with, and read the release from it. Take it only if it is newer than you are and the package has its size and sum. The gateway never signs: it serves what the publisher signed, with the fields that it does not know.",
     input: { platform: "linux", arch: "x64", channel: "stable" },
     output: {
       release: {
@@ -102,6 +102,8 @@ export const agent: Guide<"agent"> = {
         minVersion: null,
         signature: "kq3sQnWc0mC7m0D3vX1eJcQd8q0b3r6h2u5yV9xT4aLfZ7gN1pKsB8wEjR6tYoUi2HdMvXzCbQ5nP3lA7fGhAQ",
       },
+      signed:
+        '{"arch":"any","channel":"stable","mandatory":false,"minVersion":null,"platform":"any","sha256":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08","size":1482113,"url":"/v1/agent/updates/packages/mooring-agent-0.3.0.package.json","version":"0.3.0"}',
     },
   },
   updatePackage: {

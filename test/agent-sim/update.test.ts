@@ -1,5 +1,5 @@
 // An agent takes a release only if its publisher signed it, it is newer and meant for this agent, and its package is whole and stays in its folder.
-import { createHash } from "node:crypto";
+import { createHash, createPrivateKey, sign } from "node:crypto";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -29,11 +29,29 @@ const reasonOf = (run: () => unknown): string => {
 };
 
 test("a newer release that its publisher signed is taken, whatever else is signed in it", () => {
-  expect(checkRelease(signed(), OWN)).toMatchObject({ version: "1.10.0" });
-  expect(checkRelease(signRelease({ ...PLAIN, notes: "fields of later publishers" } as never, privateKey), OWN)).toMatchObject({ version: "1.10.0" });
+  expect(checkRelease({ release: signed() }, OWN)).toMatchObject({ version: "1.10.0" });
+  expect(checkRelease({ release: signed({ notes: "fields of later publishers" }) }, OWN)).toMatchObject({ version: "1.10.0" });
 });
 
-test("the agent's own version is nothing to do", () => expect(checkRelease(signed({ version: "1.2.3" }), OWN)).toBeNull());
+/** As a publisher writes it who does not use JavaScript: spaces, another order, a number that JavaScript rounds, the same value in two notations. */
+const FOREIGN = JSON.stringify(PLAIN, null, 1).replace("{", '{ "build": 12345678901234567890, "ratio": 1.0, "note": "\\u00e4",');
+const signatureOf = (text: string): string => sign(null, Buffer.from(text), createPrivateKey(privateKey)).toString("base64url");
+
+test("the signature counts over the very bytes that were signed, and only these are read", () => {
+  const release = { signature: signatureOf(FOREIGN) };
+  expect(checkRelease({ release, signed: FOREIGN }, OWN)).toMatchObject({ version: "1.10.0", note: "ä" });
+  // What stands beside the signed text decides nothing.
+  expect(checkRelease({ release: { ...release, version: "99.0.0", mandatory: true }, signed: FOREIGN }, OWN)).toMatchObject({
+    version: "1.10.0",
+    mandatory: false,
+  });
+  expect(reasonOf(() => checkRelease({ release, signed: FOREIGN.replace("1.0,", "1,") }, OWN))).toBe("SIGNATURE_INVALID");
+  expect(reasonOf(() => checkRelease({ release, signed: "[]" }, OWN))).toBe("MANIFEST_INVALID");
+  expect(reasonOf(() => checkRelease({ release, signed: "{" }, OWN))).toBe("MANIFEST_INVALID");
+  expect(reasonOf(() => checkRelease({ release: { ...PLAIN, ...release } }, OWN))).toBe("SIGNATURE_INVALID");
+});
+
+test("the agent's own version is nothing to do", () => expect(checkRelease({ release: signed({ version: "1.2.3" }) }, OWN)).toBeNull());
 
 test.each<[string, unknown]>([
   ["MANIFEST_INVALID", { ...signed(), sha256: "short" }],
@@ -47,7 +65,7 @@ test.each<[string, unknown]>([
   ["NOT_FOR_THIS_AGENT", signed({ platform: "darwin" })],
   ["NOT_FOR_THIS_AGENT", signed({ arch: "arm64" })],
   ["NOT_FOR_THIS_AGENT", signed({ channel: "beta" })],
-])("a release is refused: %s", (reason, release) => expect(reasonOf(() => checkRelease(release, OWN))).toBe(reason));
+])("a release is refused: %s", (reason, release) => expect(reasonOf(() => checkRelease({ release }, OWN))).toBe(reason));
 
 const packageOf = (text: string): readonly [string, SignedRelease] => [
   text,

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createKeys, MAIN, signRelease } from "../../agent-sim/update/release.ts";
+import { createKeys, MAIN, releaseFile, signRelease } from "../../agent-sim/update/release.ts";
 import type { SignedRelease } from "../../protocol/records/devices/agent-release.ts";
 import { eventually } from "../kit/checks/eventually.ts";
 import { freePort } from "../kit/net/free-port.ts";
@@ -82,7 +82,7 @@ const pack = async (version: string): Promise<{ readonly text: string; readonly 
 };
 const offer = async (release: SignedRelease, text: string | null): Promise<void> => {
   if (text !== null) await writeFile(join(releases, release.url.split("/").at(-1) ?? ""), text);
-  await writeFile(join(releases, "newest.release.json"), JSON.stringify(release));
+  await writeFile(join(releases, "newest.release.json"), releaseFile(release));
 };
 const resigned = (release: SignedRelease, text: string): SignedRelease =>
   signRelease({ ...release, sha256: createHash("sha256").update(text).digest("hex"), size: Buffer.byteLength(text) }, signing.privateKey);

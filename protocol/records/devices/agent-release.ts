@@ -20,17 +20,41 @@ export const AgentRelease = z.object({
   mandatory: z.boolean().describe("`true`: agents update by themselves. Otherwise they wait for the command `agent-update`."),
   minVersion: AgentVersion.nullable().describe("Older agents cannot update to it directly."),
 });
+export type AgentRelease = z.output<typeof AgentRelease>;
+
+/** Fields of later publishers stay: they are signed, too. */
 export const SignedRelease = AgentRelease.extend({
   signature: z
     .string()
     .regex(/^[\w-]{86}$/)
-    .describe("Ed25519, base64url: over the JSON of the other fields, with sorted keys and no spaces."),
-});
+    .describe("Ed25519, base64url: over the bytes of `signed`."),
+}).loose();
 export type SignedRelease = z.output<typeof SignedRelease>;
 
-/** The signed text: every field but the signature. */
+export const SignedText = z
+  .string()
+  .max(65_536)
+  .nullable()
+  .describe(
+    "The text that the publisher signed, byte for byte: a JSON object with every field of the release but the signature. If null, it is the JSON of these fields with sorted keys and no spaces.",
+  );
+
+/** The text that a publisher signs; also the signed text of a release that comes without it. */
 export const releaseText = ({ signature: _, ...fields }: Readonly<Record<string, unknown>>): string =>
   JSON.stringify(Object.fromEntries(Object.entries(fields).sort(([a], [b]) => (a < b ? -1 : 1))));
+
+export interface OpenedRelease {
+  readonly release: SignedRelease;
+  /** Verify the signature over exactly these bytes. */
+  readonly text: string;
+}
+
+/** Reads a release from the text that was signed, so that nothing but this text counts. Throws for any that is none. */
+export const openRelease = (given: unknown, signed: string | null): OpenedRelease => {
+  const outer = z.looseObject({ signature: z.unknown() }).parse(given);
+  const inner = signed === null ? outer : z.looseObject({}).parse(JSON.parse(signed));
+  return { release: SignedRelease.parse({ ...inner, signature: outer.signature }), text: signed ?? releaseText(outer) };
+};
 
 /** Negative if `a` is older. */
 export const compareVersions = (a: string, b: string): number => {

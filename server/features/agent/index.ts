@@ -87,7 +87,7 @@ export const createAgent = ({ clock, emit, devices, apps, settings, onError }: A
         if (updatedAt === undefined) throw revoked();
         return { deviceId, updatedAt: updatedAt.toISOString() };
       },
-      latestUpdate: async (_, machine) => ({ release: await releases.latest(machine) }),
+      latestUpdate: async (_, machine) => (await releases.latest(machine)) ?? { release: null, signed: null },
       updatePackage: (_, { file }) => releases.readPackage(file),
     }),
   };
