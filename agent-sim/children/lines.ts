@@ -1,5 +1,5 @@
 // Reads the lines of a stream that may never end and may hold no line break: in bounded memory, no faster than they are taken, with secrets masked.
-import { hiddenTexts, masking } from "../../protocol/kit/log-text.ts";
+import { createMasker } from "../../protocol/kit/masking.ts";
 import { CUT_MARK, MAX_LINE_BYTES } from "../../protocol/records/apps/app-log.ts";
 
 /** Of time and container, before the text of the line. */
@@ -22,22 +22,19 @@ export interface LineOptions {
 }
 
 export const createLineReader = ({ maxBytes = MAX_LINE_BYTES + MAX_PREFIX_BYTES, secrets = [] }: LineOptions = {}): LineReader => {
-  const mask = masking(secrets);
-  const longestSecret = Buffer.byteLength(hiddenTexts(secrets)[0] ?? "");
-  const held = Buffer.alloc(maxBytes + longestSecret);
+  const masker = createMasker(secrets);
+  const held = Buffer.alloc(maxBytes);
   let used = 0;
   let dropping = false;
-  const take = (): string => {
+  const taken = (): string => {
     const size = held[used - 1] === RETURN ? used - 1 : used;
     used = 0;
     // What is no UTF-8 is replaced.
-    return mask(held.toString("utf8", 0, size));
+    return held.toString("utf8", 0, size);
   };
-  /** A secret may lie across the cut, where the mask does not know its first half. */
-  const takeCut = (): string => {
-    const text = take();
-    return text.slice(0, Math.max(0, text.length - longestSecret)) + CUT_MARK;
-  };
+  const take = (): string => masker.mask(taken());
+  /** A secret may lie across the cut, and so may a character. */
+  const takeCut = (): string => masker.maskCut(taken().replace(/\ufffd$/, "")) + CUT_MARK;
   /** Returns the line if it is too long. */
   const keep = (bytes: Uint8Array): string[] => {
     if (dropping) return [];

@@ -10,7 +10,7 @@ import {
   isDockerVariable,
   resolvedProjectFaults,
 } from "../../protocol/kit/compose-project.ts";
-import { masking } from "../../protocol/kit/log-text.ts";
+import { createMasker } from "../../protocol/kit/masking.ts";
 import type { DesiredApp } from "../../protocol/records/apps/app-spec.ts";
 import { followProgram, runProgram } from "../children/index.ts";
 import { createEngineFigures, type EngineFigures } from "./compose/figures.ts";
@@ -117,7 +117,7 @@ const createComposeProcess = ({ program: docker, figures }: Docker, context: App
     if (outcome === "ended" && code === 0) return isCut ? output.slice(output.indexOf("\n") + 1) : output;
     const reason = error?.code === "ENOENT" ? "NO_DOCKER" : /no space left on device/i.test(errors) ? "DISK_FULL" : "COMPOSE_FAILED";
     const why = outcome === "late" ? `it did not end within ${seconds} s` : errors.trim() || (error?.message ?? `it ended with ${signal ?? code}`);
-    const message = masking(Object.values(secrets))(`docker compose ${rest[0]}: ${why}`);
+    const message = createMasker(Object.values(secrets)).mask(`docker compose ${rest[0]}: ${why}`);
     throw new HostFailure({ stage, reason, message, lines: message.split("\n") });
   };
   const containers = async (): Promise<readonly z.output<typeof Container>[]> =>
@@ -128,7 +128,7 @@ const createComposeProcess = ({ program: docker, figures }: Docker, context: App
   };
   const logs = async (count: number): Promise<readonly string[]> => {
     if (!hasFile() || count < 1) return [];
-    const mask = masking(Object.values(await secretsOfCurrent()));
+    const { mask } = createMasker(Object.values(await secretsOfCurrent()));
     const out = await run([...LOGS, "--tail", String(count)], { stage: "running", seconds: GRACE_SECONDS });
     return appLines(out).map(mask).slice(-count);
   };

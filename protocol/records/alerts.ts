@@ -163,7 +163,7 @@ export const ChannelConfig = z
       .string()
       .regex(/^[!-~]{8,256}$/)
       .optional()
-      .describe("`webhook`: signs the messages. Left out, the gateway makes one and shows it once."),
+      .describe("`webhook`: signs the messages, as a webhook's `secret` does. Left out, the gateway makes one and shows it once."),
   })
   .describe("How to reach the channel.");
 export type ChannelConfig = z.infer<typeof ChannelConfig>;

@@ -17,9 +17,9 @@ interface Registries {
 /** Hands the parts of the features to those who run them. */
 export const connectParts = (features: Readonly<Record<string, AnyParts>>, { outbox, outcomes, counters, stuck }: Registries) => {
   const parts = Object.entries(features);
-  for (const [name, { consumer, counters: own, outcomes: handlers = {}, stuck: find }] of parts) {
+  for (const [name, { consumer, counters: own, outcomes: handlers = {}, hideFor, stuck: find }] of parts) {
     const commandTypes: Readonly<Record<string, CommandType>> = contract[name as keyof Contract].commands;
-    for (const [key, command] of Object.entries(commandTypes)) outcomes.set(command.type, { command, handle: handlers[key] as OutcomeHandler });
+    for (const [key, command] of Object.entries(commandTypes)) outcomes.set(command.type, { command, handle: handlers[key] as OutcomeHandler, hideFor });
     if (consumer !== undefined) outbox.consume(name, consumer);
     if (find !== undefined) stuck.push(find);
     Object.assign(counters, own);

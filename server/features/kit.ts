@@ -5,7 +5,7 @@ import type { Emit, Hint } from "../core/events.ts";
 import type { Handlers } from "../core/feature.ts";
 import type { FindStuck } from "../core/people/stuck.ts";
 import type { AuditTrail } from "../core/ports/audit.ts";
-import type { OutcomeHandlers } from "../core/ports/command-outcomes.ts";
+import type { HideFor, OutcomeHandlers } from "../core/ports/command-outcomes.ts";
 import type { Enqueue } from "../core/ports/delivery.ts";
 import type { Mails } from "../core/ports/mail.ts";
 import type { Outbound } from "../core/ports/outbound.ts";
@@ -31,6 +31,8 @@ export interface FeatureParts {
   /** Counters of the resources that the plan limits, by their names in tenants/plans.ts. */
   readonly counters?: Counters;
   readonly gauges?: readonly FeatureGauge[];
+  /** Hides secrets in what agents say of the feature's commands. */
+  readonly hideFor?: HideFor;
   /** What of the feature has waited for longer than it should, over all tenants. */
   readonly stuck?: FindStuck;
 }

@@ -1,7 +1,7 @@
 // Starts an app's program in a process group and, where the agent may make one, a cgroup of its own.
 import { realpathSync } from "node:fs";
 import { join, sep } from "node:path";
-import { hiddenTexts } from "../../../protocol/kit/log-text.ts";
+import { hiddenTexts } from "../../../protocol/kit/masking.ts";
 import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
 import { packageRoot, type Time } from "../../agent/index.ts";
 import { startProgram } from "../../children/index.ts";

@@ -33,9 +33,20 @@ export type OutcomeHandler<C extends CommandType = CommandType> = (tx: Tx, outco
 /** One handler per command type of the group. */
 export type OutcomeHandlers<G extends Group> = { readonly [N in keyof G["commands"]]: OutcomeHandler<G["commands"][N]> };
 
+/** Hides secrets in what an agent says of a command, before it is stored. */
+export interface Hide {
+  text(text: string): string;
+  /** `isCut`: it was too long, and only its beginning is left. */
+  output(output: unknown, isCut: boolean): unknown;
+}
+
+/** Null if there is nothing to hide. */
+export type HideFor = (tx: Tx, order: { readonly scope: SystemScope; readonly payload: unknown }) => Promise<Hide | null>;
+
 export interface RegisteredOutcome {
   readonly command: CommandType;
   readonly handle: OutcomeHandler;
+  readonly hideFor?: HideFor | undefined;
 }
 
 /** An order for `enqueue`, its payload checked by the compiler. */

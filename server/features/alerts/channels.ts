@@ -3,7 +3,8 @@ import type { AlertChannel, ChannelConfig, ChannelType, contract } from "../../.
 import { secondsFromNow } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Handlers } from "../../core/feature.ts";
-import { newId, newSecret } from "../../core/ids.ts";
+import { newId } from "../../core/ids.ts";
+import { newWebhookSecret } from "../../core/people/standard-webhooks.ts";
 import { actorOf, type SystemScope } from "../../core/scope.ts";
 import type { FeatureKit } from "../kit.ts";
 import { addressOf, checkConfig, openConfig, sealConfig } from "./channel-config.ts";
@@ -55,7 +56,7 @@ export const createChannelHandlers = ({
     getChannel: ({ scope }, { channelId }) => find(scope, channelId),
     createChannel: async ({ scope, fail, commit }, { type, config: given, sendResolved = type !== "email", ...channel }) => {
       await checkUrl(type, scope, given);
-      const secret = type === "webhook" && given.secret === undefined ? `whsec_${Buffer.from(newSecret()).toString("base64")}` : undefined;
+      const secret = type === "webhook" && given.secret === undefined ? newWebhookSecret() : undefined;
       const config = secret === undefined ? given : { ...given, secret };
       const channelId = newId("chn");
       return commit(async (tx) => {

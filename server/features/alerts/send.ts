@@ -1,6 +1,6 @@
 // Sends one message to one channel: over the outbound client, or as mail. Says what came of it, and whether another attempt can help.
 import type { ChannelConfig } from "../../../protocol/index.ts";
-import { standardHeaders } from "../../core/people/standard-webhooks.ts";
+import { signingKeyOf, standardHeaders } from "../../core/people/standard-webhooks.ts";
 import { oneLine } from "../../core/ports/mail.ts";
 import { type Outbound, OutboundError, type OutboundFailure } from "../../core/ports/outbound.ts";
 import type { FeatureKit } from "../kit.ts";
@@ -30,9 +30,7 @@ export type Send = (parcel: AlertParcel) => Promise<SendOutcome>;
 const TIMEOUT_MS = 10_000;
 const KEPT_BYTES = 1_024;
 
-/** As Standard Webhooks say: `whsec_` and base64, or the bytes of any other text. */
-const keyOf = (secret: string): Buffer => (/^whsec_[\w+/=-]+$/.test(secret) ? Buffer.from(secret.slice(6), "base64") : Buffer.from(secret));
-const signerOf = (id: string, secret: string, at: Date) => (body: string) => standardHeaders(id, body, { keys: [keyOf(secret)], at });
+const signerOf = (id: string, secret: string, at: Date) => (body: string) => standardHeaders(id, body, { keys: [signingKeyOf(secret)], at });
 
 const REASONS: Readonly<Record<OutboundFailure, string>> = {
   BLOCKED: "its address is not allowed",

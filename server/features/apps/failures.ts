@@ -1,5 +1,5 @@
 // Why an app failed, as records and events tell it: by the agent's word, or by how the command ended. Secrets of the app never appear.
-import { type AppFailure, type CommandId, masking, newestLines, type ReportedApp } from "../../../protocol/index.ts";
+import { type AppFailure, type CommandId, createMasker, newestLines, type ReportedApp } from "../../../protocol/index.ts";
 import type { Outcome } from "../../core/ports/command-outcomes.ts";
 
 /** By the agent's word. */
@@ -8,7 +8,7 @@ export const failureSaid = (
   commandId: CommandId | null,
   secrets: readonly string[],
 ): AppFailure => {
-  const mask = masking(secrets);
+  const { mask } = createMasker(secrets);
   return { stage, reason, message: mask(message), revision, commandId, lines: newestLines(lines.map(mask)) };
 };
 

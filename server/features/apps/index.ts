@@ -18,6 +18,7 @@ import { createAppChanges } from "./handlers/changes.ts";
 import { createAppReads } from "./handlers/reads.ts";
 import { createAppSecrets } from "./handlers/secrets.ts";
 import { createAppSnapshots } from "./handlers/snapshots.ts";
+import { createHideFor } from "./hiding.ts";
 import { type AppLogsWiring, createAppLogs, type LogReads } from "./logs/index.ts";
 import { createOrders } from "./orders.ts";
 import { type CancelOrdered, createPlacing, type Placing } from "./placing.ts";
@@ -83,6 +84,7 @@ export const createAppFeature = (deps: AppsDeps): AppsFeature => {
       ...logs.handlers,
     }),
     outcomes: { ...word.outcomes, ...logs.outcomes },
+    hideFor: createHideFor(deps),
     logs: logs.reads,
     jobs: [logs.job, { name: "apps.forget", everyMs: HOUR_MS, run: () => forgetRemoved(db, secondsFromNow(-KEPT_DAYS * DAY_SECONDS, deps.clock.now())) }],
     counters: { apps: countApps },

@@ -4,7 +4,7 @@ import type { z } from "zod";
 import { type CommandType, isOpen } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
-import type { Outcome, RegisteredOutcome, UnsuccessfulStatus } from "../../core/ports/command-outcomes.ts";
+import type { Hide, Outcome, RegisteredOutcome, UnsuccessfulStatus } from "../../core/ports/command-outcomes.ts";
 import type { Db } from "../../platform/database/db.ts";
 import { isConflict, isUnavailable } from "../../platform/database/db-errors.ts";
 import type { Job } from "../../platform/jobs.ts";
@@ -23,6 +23,8 @@ export interface OutcomesDeps {
 
 export interface Outcomes {
   has(type: string): boolean;
+  /** Per command, what hides the secrets in what its agent says. */
+  hides(tx: SqlTx, commands: readonly CommandRow[]): Promise<ReadonlyMap<string, Hide>>;
   /** Call it after saving the rows, in the same transaction. */
   handle(tx: SqlTx, ended: readonly CommandRow[]): Promise<void>;
   /** Retries handlers that threw. */
@@ -50,6 +52,18 @@ export const createOutcomes = ({ db, registry, onError }: OutcomesDeps): Outcome
 
   return {
     has: (type) => registry.has(type),
+    hides: async (sqlTx, commands) => {
+      const tx = sqlTx as Tx; // as: see below
+      const owned = commands.filter(({ type }) => registry.get(type)?.hideFor !== undefined);
+      if (owned.length === 0) return new Map();
+      const payloads = await payloadsOf(tx, owned);
+      const found = new Map<string, Hide>();
+      for (const { commandId, type, tenantId } of owned) {
+        const hide = await registry.get(type)?.hideFor?.(tx, { scope: { tenantId }, payload: payloads.get(commandId) });
+        if (hide) found.set(commandId, hide);
+      }
+      return found;
+    },
     handle: async (sqlTx, ended) => {
       // as: every transaction is a Tx; the queue's code only uses its SQL part
       const tx = sqlTx as Tx;

@@ -1,5 +1,5 @@
 // Logs of apps, passed from agents to viewers and never stored: their end (tail.ts) and what comes (follows.ts), by way of routes.ts.
-import type { contract, LogBatch, LogTail } from "../../../../protocol/index.ts";
+import { type contract, createMasker, type LogBatch, type LogLine, type LogTail } from "../../../../protocol/index.ts";
 import type { Clock } from "../../../core/clock.ts";
 import { AppError } from "../../../core/errors.ts";
 import type { Handlers } from "../../../core/feature.ts";
@@ -8,6 +8,8 @@ import type { Enqueue } from "../../../core/ports/delivery.ts";
 import type { SystemScope, TenantScope } from "../../../core/scope.ts";
 import type { Db } from "../../../platform/database/db.ts";
 import type { Job } from "../../../platform/jobs.ts";
+import type { SecretBox } from "../../../platform/secrets.ts";
+import { openSecrets } from "../app-secrets.ts";
 import { unknownApp } from "../handlers/changes.ts";
 import { appsOfDeployment, findApp } from "../store/apps.ts";
 import { createFollows, type LogSource } from "./follows.ts";
@@ -41,6 +43,7 @@ export interface AppLogsWiring extends LogRoutesDeps {
 
 export interface AppLogsDeps {
   readonly db: Db;
+  readonly secretBox: Pick<SecretBox, "open">;
   readonly clock: Clock;
   readonly enqueue: Enqueue;
   readonly isOnline: (scope: SystemScope, deviceId: string) => Promise<boolean>;
@@ -69,9 +72,11 @@ export interface AppLogs {
   receive(scope: SystemScope, deviceId: string, chunk: string): Promise<boolean>;
 }
 
+/** The secrets that a viewer's lines are masked with are read again after it. */
+const MASK_MS = 30_000;
 const NOTHING: LogTail = { lines: [], truncated: false };
 
-export const createAppLogs = ({ db, clock, enqueue, isOnline, logs: wiring }: AppLogsDeps): AppLogs => {
+export const createAppLogs = ({ db, secretBox, clock, enqueue, isOnline, logs: wiring }: AppLogsDeps): AppLogs => {
   const settings = { ...DEFAULTS, ...wiring.settings };
   const routes = createLogRoutes(wiring);
   const orders = createLogOrders({ db, enqueue, bounds: settings });
@@ -82,19 +87,34 @@ export const createAppLogs = ({ db, clock, enqueue, isOnline, logs: wiring }: Ap
   };
   const follows = createFollows({ ...wiring, clock, orders, routes, sourceOf, bounds: settings });
 
+  /** The agent has masked the lines already, as far as it knows how. */
+  const maskOf = async (scope: SystemScope, { appId }: LoggedApp): Promise<(line: LogLine) => LogLine> => {
+    const row = await findApp(db, scope, appId);
+    const { mask } = createMasker(row === null ? [] : Object.values(openSecrets(secretBox, scope, row)));
+    return (line) => ({ ...line, text: mask(line.text) });
+  };
+  const masked = async function* (scope: SystemScope, app: LoggedApp, batches: AsyncIterable<LogBatch>): AsyncGenerator<LogBatch> {
+    let [mask, untilMs] = [await maskOf(scope, app), clock.elapsed() + MASK_MS];
+    for await (const batch of batches) {
+      if (clock.elapsed() > untilMs) [mask, untilMs] = [await maskOf(scope, app), clock.elapsed() + MASK_MS];
+      yield { ...batch, lines: batch.lines.map(mask) };
+    }
+  };
+
   const reads: LogReads = {
     appOf: async (scope, deploymentId) => (await appsOfDeployment(db, scope, deploymentId))[0] ?? null,
     tail: async (scope, app, { tail, since = null, signal }) => {
       const source = app === null ? "not_installed" : await sourceOf(scope, app);
       if (app === null || source === "not_installed") return NOTHING;
       if (source === "device_offline") throw new AppError("DEVICE_OFFLINE", { details: { deviceId: app.deviceId } });
-      return readTail({ ...wiring, ...settings, orders, routes }, scope, app, { tail, since, signal });
+      const found = await readTail({ ...wiring, ...settings, orders, routes }, scope, app, { tail, since, signal });
+      return { ...found, lines: found.lines.map(await maskOf(scope, app)) };
     },
     follow: async function* (scope, app, signal) {
       if (app === null) return yield { lines: [], skipped: 0, notice: "not_installed" };
       const place = wiring.takeStream(scope);
       try {
-        yield* follows.watch(scope, app, signal);
+        yield* masked(scope, app, follows.watch(scope, app, signal));
       } finally {
         place();
       }

@@ -1,5 +1,6 @@
 // The agent socket's side of the queue: a session reads what it may send, sends it, and acknowledges. settling.ts compares at its hello.
 import { type Ack, type AckResult, toAckStatus } from "../../../../protocol/index.ts";
+import type { Hide } from "../../../core/ports/command-outcomes.ts";
 import type { CommandDelivery, DeviceRef, Want } from "../../../core/ports/delivery.ts";
 import type { CreateBatch } from "../../../platform/database/batch.ts";
 import type { Db } from "../../../platform/database/db.ts";
@@ -26,7 +27,7 @@ import type { Hand } from "./unwritten-sends.ts";
 export interface DeliveryDeps {
   readonly db: Db;
   readonly transitions: Transitions;
-  readonly outcomes: Pick<Outcomes, "has">;
+  readonly outcomes: Pick<Outcomes, "has" | "hides">;
   readonly afterCommit: Pick<AfterCommit, "changed" | "remind">;
   readonly telemetry: Pick<CommandTelemetry, "claimed">;
   readonly createBatch: CreateBatch;
@@ -134,7 +135,7 @@ const createClaim = ({ db, hand, sending, databaseClock }: DeliveryDeps) => {
 };
 
 const createAck = (deps: DeliveryDeps) => {
-  const { db, transitions, afterCommit, hand, databaseClock } = deps;
+  const { db, transitions, outcomes, afterCommit, hand, databaseClock } = deps;
   const finish = createFinish(deps);
 
   const applyLocked = async (perCommand: ReadonlyMap<string, readonly AckCall[]>): Promise<ReadonlyMap<string, readonly Effect[]>> => {
@@ -142,10 +143,15 @@ const createAck = (deps: DeliveryDeps) => {
     const { effects, transitions: made } = await db.sqlTx(async (tx) => {
       const locked = await lockCommands(tx, refs);
       databaseClock.saw(locked.now);
+      const saysOf = (row: CommandRow): readonly AckEvent[] => (perCommand.get(keyOf(row)) ?? []).map(({ event }) => event);
+      const hides = await outcomes.hides(
+        tx,
+        locked.rows.filter((row) => saysOf(row).some(saysMore)),
+      );
       return transitions.apply(
         tx,
         locked,
-        (row) => [...untold(row, hand), ...(perCommand.get(keyOf(row)) ?? []).map(({ event }) => event)],
+        (row) => [...untold(row, hand), ...saysOf(row).map((event) => hidden(event, hides.get(row.commandId)))],
         ({ deviceId }, event) => (event.kind === "claimed" ? "session" : deviceId),
       );
     });
@@ -175,6 +181,16 @@ const createAck = (deps: DeliveryDeps) => {
       return { commandId, status: effect.after.status, result, ...(refused === null ? {} : { code: refused }) };
     });
   };
+};
+
+/** More than how far the command is. */
+const saysMore = ({ output, progress }: AckEvent): boolean => (output !== undefined && output !== null) || progress?.message != null;
+
+const hidden = (event: AckEvent, hide: Hide | undefined): AckEvent => {
+  if (hide === undefined) return event;
+  const { output, outputTruncated, progress } = event;
+  const told = progress === null ? null : { ...progress, message: progress.message === null ? null : hide.text(progress.message) };
+  return { ...event, output: hide.output(output, outputTruncated), progress: told };
 };
 
 const grouped = <T>(items: readonly T[], keyOfItem: (item: T) => string): ReadonlyMap<string, readonly T[]> => {

@@ -1,10 +1,10 @@
 // An endpoint as its row says now: secrets and headers opened once per version of the webhook.
+import { signingKeyOf } from "../../../core/people/standard-webhooks.ts";
 import type { SealedContext } from "../../../platform/sealed.ts";
 import type { SecretBox } from "../../../platform/secrets.ts";
 import type { EndpointRow } from "../store/work.ts";
 import type { EndpointState, Runner } from "./endpoint-runner.ts";
 import type { WebhookFormat } from "./payload.ts";
-import { signingKeyOf } from "./signing.ts";
 
 export const webhookSecretContext = (tenantId: string, webhookId: string): SealedContext => `webhook-secret|${tenantId}|${webhookId}`;
 export const headersContext = (tenantId: string, webhookId: string): SealedContext => `webhook-headers|${tenantId}|${webhookId}`;

@@ -1,10 +1,11 @@
 // What a webhook may be: its URL, its events, and how its secret and headers are kept.
 import type { Webhook } from "../../../../protocol/index.ts";
 import { AppError } from "../../../core/errors.ts";
+import { newWebhookSecret } from "../../../core/people/standard-webhooks.ts";
 import type { Outbound } from "../../../core/ports/outbound.ts";
 import type { SecretBox } from "../../../platform/secrets.ts";
 import { headersContext, webhookSecretContext } from "../delivery/endpoint-state.ts";
-import { isWeak, newWebhookSecret } from "../delivery/signing.ts";
+import { isWeak } from "../delivery/signing.ts";
 import { unknownPatterns } from "./event-patterns.ts";
 
 interface Named {
