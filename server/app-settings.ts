@@ -1,10 +1,12 @@
 // What tests change about a node: shorter periods, and no background jobs.
+
 import type { ClusterSettings } from "./cluster.ts";
 import type { AdminSettings } from "./features/admin/index.ts";
 import type { AppLogSettings } from "./features/apps/index.ts";
 import type { CommandSettings } from "./features/commands/index.ts";
 import type { WebhooksDeps } from "./features/webhooks/index.ts";
 import type { ChannelSettings } from "./gateway/channel/settings.ts";
+import type { Listener } from "./gateway/uws/listen.ts";
 import type { OutboundSettings } from "./platform/outbound/outbound.ts";
 
 export interface AppSettings {
@@ -19,4 +21,12 @@ export interface AppSettings {
   readonly withoutJobs?: true;
   readonly certificateEveryMs?: number;
   readonly consoleFolder?: string;
+}
+
+/** Of one process, from its start to its end. */
+export interface NodeState {
+  draining: boolean;
+  listeners: readonly Listener[];
+  port: number;
+  internalPort: number;
 }

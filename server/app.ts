@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { contract } from "../protocol/index.ts";
-import type { AppSettings } from "./app-settings.ts";
+import type { AppSettings, NodeState } from "./app-settings.ts";
 import { createBootstrap } from "./bootstrap.ts";
 import { type Certificate, openCertificate } from "./certificate.ts";
 import { type Cluster, openCluster } from "./cluster.ts";
@@ -23,7 +23,7 @@ import { limitAddress } from "./gateway/http/request-info.ts";
 import { readStatic, type StaticFiles } from "./gateway/http/static.ts";
 import { listenInternal } from "./gateway/internal.ts";
 import { configuredLimits, createTransports, type Transports } from "./gateway/transports.ts";
-import { type Listener, listen } from "./gateway/uws/listen.ts";
+import { listen } from "./gateway/uws/listen.ts";
 import { registerAgentSocket } from "./gateway/uws/socket.ts";
 import { keep } from "./platform/data-dir.ts";
 import { databaseError } from "./platform/database/db-errors.ts";
@@ -32,11 +32,13 @@ import { createIdempotency } from "./platform/idempotency.ts";
 import { localIssuerDocuments } from "./platform/identity/jwt.ts";
 import { type Installation, openInstallation } from "./platform/installation.ts";
 import { createJobBook, type Job, type JobBook, startJobs } from "./platform/jobs.ts";
+import { createOwnListeners, type OwnListeners } from "./platform/outbound/own-listeners.ts";
 import { createSignatures } from "./platform/signature-memory.ts";
 import type { Log } from "./platform/telemetry/log.ts";
 import { foldFailures } from "./platform/telemetry/log-folding.ts";
 import { createMetrics, type Metrics } from "./platform/telemetry/metrics.ts";
 import { openTraces } from "./platform/telemetry/trace-export.ts";
+import { reachOf } from "./set-up.ts";
 import { commit, packageFile, version } from "./version.ts";
 
 export type { AppSettings } from "./app-settings.ts";
@@ -50,13 +52,6 @@ export interface AppDeps {
   readonly inherits?: boolean;
 }
 
-interface NodeState {
-  draining: boolean;
-  listeners: readonly Listener[];
-  port: number;
-  internalPort: number;
-}
-
 interface Base extends Installation {
   readonly config: Config;
   readonly log: Log;
@@ -68,6 +63,7 @@ interface Base extends Installation {
   readonly ownSpans: OwnSpans;
   readonly metrics: Metrics;
   readonly cluster: Cluster;
+  readonly ownListeners: OwnListeners;
   readonly limits: Limits;
   readonly book: JobBook;
   readonly internalToken: string;
@@ -96,9 +92,25 @@ const openBase = async (deps: BaseDeps): Promise<Base> => {
   const limits = createLimits({ limiter: cluster.limiter, configured: configuredLimits(config) });
   const internalToken = config.INTERNAL_TOKEN ?? (await keep(config.DATA_DIR, "internal.token", newSecret));
   const publicUrl = (): string => publicUrlOf(config, state.port);
+  const listening = () => [{ host: config.HOST, port: state.port }, { host: config.INTERNAL_HOST, port: state.internalPort }, ...installation.endpoints];
+  const ownListeners = createOwnListeners({ endpoints: listening });
   const consoleFiles = config.CONSOLE === "on" ? await readStatic(settings.consoleFolder ?? packageFile("dist/portal")) : undefined;
   if (consoleFiles === null) log.warn({}, "the console is not built; the gateway serves without it");
-  return { ...deps, ...installation, ...traces, consoleFiles, nodeId, state, publicUrl, metrics, cluster, limits, book: createJobBook(), internalToken };
+  return {
+    ...deps,
+    ...installation,
+    ...traces,
+    consoleFiles,
+    nodeId,
+    state,
+    publicUrl,
+    metrics,
+    cluster,
+    ownListeners,
+    limits,
+    book: createJobBook(),
+    internalToken,
+  };
 };
 
 const transportsOf = (base: Base, features: Features, entries: readonly Entry[], shutdown: () => void) => {
@@ -227,6 +239,7 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
     open: async (): Promise<void> => {
       await openAll({ base, life, certificate, features, transports, jobs, sharedPort, inherits });
       log.info({ nodeId, url: publicUrl(), internalPort: state.internalPort, version }, "the gateway is listening");
+      log.info(...reachOf(config));
     },
     shutdown,
     publicUrl,

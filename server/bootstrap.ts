@@ -20,6 +20,7 @@ import { type Installation, openInstallation } from "./platform/installation.ts"
 import { createJobBook } from "./platform/jobs.ts";
 import { type Rotated, type RotationDeps, rotateKey } from "./platform/key-rotation.ts";
 import { createTrustedOutbound } from "./platform/outbound/outbound.ts";
+import { createOwnListeners } from "./platform/outbound/own-listeners.ts";
 import type { Log } from "./platform/telemetry/log.ts";
 import { createMetrics } from "./platform/telemetry/metrics.ts";
 import { createOwnSpans } from "./platform/telemetry/own-spans.ts";
@@ -146,6 +147,7 @@ export const openBootstrap = async (config: Config, life: Lifecycle, { log, onNo
     ...base,
     ...installation,
     node,
+    ownListeners: createOwnListeners({ endpoints: () => installation.endpoints }),
     book: createJobBook(),
     metrics: createMetrics(),
     ...createOwnSpans({ collector: null }),

@@ -23,7 +23,7 @@ const show = (value: unknown): string => {
 };
 
 /** The effective values in the order of the schema, with secrets masked. */
-export const describeConfig = (config: Config): readonly ConfigRow[] => {
+export const describeConfig = (config: Omit<Config, "setUpBy">): readonly ConfigRow[] => {
   const values: Readonly<Record<string, unknown>> = config;
   const defaults: Readonly<Record<string, unknown>> = Settings.parse({});
   return Object.entries(Settings.shape).map(([name, schema]) => ({

@@ -4,6 +4,7 @@ import { STREAM_LIMITS } from "../protocol/index.ts";
 import { databaseSettings } from "./config-database.ts";
 import { cidrs, flag, integer, list, planLimits, rate, stripePrices, words } from "./config-values.ts";
 import { ConfigError } from "./core/errors.ts";
+import { isLoopback, signsOfSetUp } from "./set-up.ts";
 
 /** The one who runs an installation without an identity provider. */
 export const LOCAL_USER = "local-admin";
@@ -112,7 +113,7 @@ export const Settings = z.object({
   RATE_LIMIT_CONNECT: rate.describe("socket connects a minute per agent (10)"),
   RATE_LIMIT_WEBHOOK_TESTS: rate.describe("tests of webhooks a minute per tenant (10)"),
   RATE_LIMIT_INVITES: rate.describe("invite links looked up, accepted or declined a minute per address (10)"),
-  ADMIN_USERS: list.describe(`ids of the users who may call /v1/admin (${LOCAL_USER}, if nothing is set up: neither OIDC_ISSUER nor DATABASE_URL)`),
+  ADMIN_USERS: list.describe(`ids of the users who may call /v1/admin (${LOCAL_USER}, if neither OIDC_ISSUER nor DATABASE_URL is set)`),
   ACCEPT_PER_SECOND: integer(200, 1, 1_000_000).describe("socket upgrades a second on this node; a quarter of that in its first 10 s"),
   FRAMES_PER_SECOND: integer(20, 1, 1_000_000).describe("frames a second per agent socket; bursts of three times as many"),
   MAX_CONNECTIONS: integer(20_000, 1, 1_000_000).describe("maximum number of sockets on this node"),
@@ -158,9 +159,9 @@ export const Settings = z.object({
   METRICS_MINUTES_HOURS: integer(60, 1, 2_400).describe("hours to keep metrics of each minute; about 150 bytes a row, one row a minute for each device"),
   METRICS_HOURS_DAYS: integer(60, 1, 3_650).describe("days to keep metrics of each hour"),
   METRICS_DAYS_DAYS: integer(400, 1, 36_500).describe("days to keep metrics of each day"),
-  WEBHOOK_ALLOW_CIDRS: cidrs.describe("private networks that webhooks and other calls to tenants' addresses may reach; loopback, if nothing is set up"),
+  WEBHOOK_ALLOW_CIDRS: cidrs.describe("private networks that webhooks and other calls to tenants' addresses may reach; loopback in a first look"),
   WEBHOOK_ALLOW_HTTP: flag(false).describe(
-    "allow http URLs, and with them port 80, for webhooks and other calls to tenants' addresses; allowed, if nothing is set up",
+    "allow http URLs, and with them port 80, for webhooks and other calls to tenants' addresses; allowed in a first look",
   ),
   LEAVE_NOTICE_SECONDS: integer(5, 0, 60).describe(
     "after SIGTERM a node still accepts connections this long, so that load balancers notice that it is not ready",
@@ -173,10 +174,10 @@ export const Settings = z.object({
   ),
   SHUTDOWN_SECONDS: integer(25, 1, 300).describe("maximum time for each remaining step of a shutdown, after the agents have moved"),
 });
-export type Config = z.output<typeof Settings>;
-
-/** Any host name other than localhost may resolve to a public address. */
-const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
+export type Config = z.output<typeof Settings> & {
+  /** The settings that mean that somebody has set the installation up. */
+  readonly setUpBy: readonly string[];
+};
 
 /** The first says nothing without the second. */
 const NEEDS = [
@@ -214,15 +215,17 @@ const unsafeDefaults = (given: Env): readonly string[] => {
   );
 };
 
-/** Otherwise it is somebody's first look: they run it, sign in by its link, and see everything. */
-export const isSetUp = ({ DATABASE_URL, OIDC_ISSUER, NODE_ENV }: Pick<Config, "DATABASE_URL" | "OIDC_ISSUER" | "NODE_ENV">): boolean =>
-  DATABASE_URL !== undefined || OIDC_ISSUER !== undefined || NODE_ENV === "production";
+/** Whoever runs it is its one administrator, who signs in by the link that it prints. */
+export const hasLocalOperator = ({ DATABASE_URL, OIDC_ISSUER, NODE_ENV }: Pick<Config, "DATABASE_URL" | "OIDC_ISSUER" | "NODE_ENV">): boolean =>
+  DATABASE_URL === undefined && OIDC_ISSUER === undefined && NODE_ENV !== "production";
 
-/** Defaults while nothing is set up: the one user administrates, and a receiver on the same machine can be tried. */
-const firstLook = (given: Env, parsed: Config): Pick<Config, "ADMIN_USERS" | "WEBHOOK_ALLOW_CIDRS" | "WEBHOOK_ALLOW_HTTP"> => ({
-  ADMIN_USERS: given["ADMIN_USERS"] === undefined ? [LOCAL_USER] : parsed.ADMIN_USERS,
-  WEBHOOK_ALLOW_CIDRS: given["WEBHOOK_ALLOW_CIDRS"] === undefined ? LOOPBACK : parsed.WEBHOOK_ALLOW_CIDRS,
-  WEBHOOK_ALLOW_HTTP: given["WEBHOOK_ALLOW_HTTP"] === undefined ? true : parsed.WEBHOOK_ALLOW_HTTP,
+type Parsed = z.output<typeof Settings>;
+const localOperator = (given: Env, parsed: Parsed): Partial<Parsed> =>
+  hasLocalOperator(parsed) && given["ADMIN_USERS"] === undefined ? { ADMIN_USERS: [LOCAL_USER] } : {};
+/** In a first look a receiver on the same machine can be tried. */
+const firstLook = (given: Env): Partial<Parsed> => ({
+  ...(given["WEBHOOK_ALLOW_CIDRS"] === undefined ? { WEBHOOK_ALLOW_CIDRS: LOOPBACK } : {}),
+  ...(given["WEBHOOK_ALLOW_HTTP"] === undefined ? { WEBHOOK_ALLOW_HTTP: true } : {}),
 });
 
 /** Throws a ConfigError that names every wrong variable. */
@@ -233,7 +236,8 @@ export const readConfig = (env: Env): Config => {
   const problems = [...invalid, ...relations(given)];
   if (!parsed.success || problems.length > 0)
     throw new ConfigError(`the configuration has ${problems.length} problem(s):\n${problems.map((line) => `  ${line}`).join("\n")}`);
-  return Object.freeze(isSetUp(parsed.data) ? parsed.data : { ...parsed.data, ...firstLook(given, parsed.data) });
+  const setUpBy = signsOfSetUp(given);
+  return Object.freeze({ ...parsed.data, ...localOperator(given, parsed.data), ...(setUpBy.length === 0 ? firstLook(given) : {}), setUpBy });
 };
 
 /** The gateway's public URL. With PORT 0 the port is known once the listener is open. */

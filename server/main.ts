@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { type App, createApp } from "./app.ts";
 import { checkCertificate } from "./certificate.ts";
-import { type Config, isSetUp, LOCAL_USER, publicUrlOf, readConfig } from "./config.ts";
+import { type Config, type Config, hasLocalOperator, isSetUp, LOCAL_USER, LOCAL_USER, publicUrlOf, publicUrlOf, readConfig, readConfig } from "./config.ts";
 import { bulkheadsOf } from "./config-database.ts";
 import { ConfigError } from "./core/errors.ts";
 import { checkFree } from "./gateway/http/free-port.ts";
@@ -53,7 +53,7 @@ const greet = (url: string): void => {
 
 /** For the newcomer, who reads this in a terminal. In production a log would keep the link, so operators make theirs themselves. */
 const offerSignIn = async (config: Config, { firstSignInLink }: App, { tenantId }: SignInOffer = {}): Promise<void> => {
-  if (isSetUp(config)) return;
+  if (!hasLocalOperator(config)) return;
   const { url } = await firstSignInLink(LOCAL_USER, tenantId);
   say(`Sign in within ten minutes, once: ${url}  (another: npm run --silent cli -- sign-in)`);
 };

@@ -180,7 +180,7 @@ const createComposeProcess = ({ program: docker, figures }: Docker, context: App
     tail: logs,
     follow: async function* (signal, isOver) {
       const secrets = Object.values(await secretsOfCurrent());
-      const mask = masking(secrets);
+      const { mask } = createMasker(secrets);
       const signals = [signal, context.closing];
       const open = (since: string | null) => {
         const from = since === null ? ["--tail", "0"] : ["--since", since];

@@ -47,7 +47,7 @@ export const createGroundwork = (deps: FeaturesDeps, { enqueue, isShown, onError
     log.warn({ blocked }, "refused to call an address");
     watch.note({ type: "webhook.ssrf_blocked", tenantId: blocked.owner, entityType: "webhook", entityId: blocked.host, reason: blocked.reason });
   };
-  const outbound = createOutbound({ guard: outboundGuard(config, deps.publicUrl), onBlocked, clock, settings: deps.settings?.outbound });
+  const outbound = createOutbound({ guard: outboundGuard(config, deps.publicUrl, deps.ownListeners), onBlocked, clock, settings: deps.settings?.outbound });
   const kit: FeatureKit = { db, clock, emit, hint, until: live.until, audit: audit.trail, enqueue, plan, secretBox, mails, outbound, watch };
   return { kit, outbox, live, audit, mails, outbound, counters, outcomes, watch };
 };

@@ -16,6 +16,7 @@ import type { Installation } from "../platform/installation.ts";
 import type { JobBook } from "../platform/jobs.ts";
 import { createStuckMails } from "../platform/mail/mail-stuck.ts";
 import type { OutboundSettings } from "../platform/outbound/outbound.ts";
+import type { OwnListeners } from "../platform/outbound/own-listeners.ts";
 import { processIdentity } from "../platform/postgres/process-identity.ts";
 import type { Log } from "../platform/telemetry/log.ts";
 import type { Metrics } from "../platform/telemetry/metrics.ts";
@@ -62,6 +63,7 @@ export interface FeaturesDeps extends Installation {
   };
   readonly nodeId: string;
   readonly node: ThisNode;
+  readonly ownListeners: OwnListeners;
   readonly book: JobBook;
   /** Known once the listener is open, so read it at each use. */
   readonly publicUrl: () => string;
@@ -146,7 +148,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
   const stuck: FindStuck[] = [outbox.stuck, createStuckMails(db)];
   const admin = createAdmin({
     ...{ ...kit, bus, node, channelOf, lives },
-    book: deps.book,
+    ...{ ownListeners: deps.ownListeners, book: deps.book },
     anyTenant: tenants.anyTenant,
     anyDevice: devices.anyDevice,
     commands,

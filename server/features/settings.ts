@@ -3,6 +3,7 @@ import { INVITES_PER_HOUR, LIMITS } from "../../protocol/index.ts";
 import type { Config } from "../config.ts";
 import type { Outbound } from "../core/ports/outbound.ts";
 import { createOutboundFetch } from "../platform/outbound/fetch.ts";
+import type { OwnListeners } from "../platform/outbound/own-listeners.ts";
 import { createOutboundGuard, type OutboundGuard } from "../platform/outbound/url.ts";
 import type { BillingSettings } from "./billing/index.ts";
 import type { CommandSettings } from "./commands/index.ts";
@@ -20,10 +21,11 @@ export const agentSettings = (config: Config) => ({
 });
 
 /** Tenants name addresses that the gateway calls. Its own it does not call. */
-export const outboundGuard = (config: Config, publicUrl: () => string): OutboundGuard =>
+export const outboundGuard = (config: Config, publicUrl: () => string, { isOwn }: Pick<OwnListeners, "isOwn">): OutboundGuard =>
   createOutboundGuard({
     allowCidrs: config.WEBHOOK_ALLOW_CIDRS,
     allowHttp: config.WEBHOOK_ALLOW_HTTP,
+    isOwn,
     ownUrls: () => [publicUrl(), ...(config.PORTAL_URL === undefined ? [] : [config.PORTAL_URL])],
   });
 

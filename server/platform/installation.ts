@@ -15,6 +15,7 @@ import { createLocalTokens, createOidcTokens, generateSigningKey, type Tokens } 
 import { checkMasterKey } from "./key-check.ts";
 import { KEY_FILE, newMasterKey, OTHER_KEY_FILE } from "./key-files.ts";
 import { createTrustedOutbound } from "./outbound/outbound.ts";
+import { type Endpoint, endpointsOf } from "./outbound/own-listeners.ts";
 import { openEmbeddedPostgres } from "./postgres/embedded-postgres.ts";
 import { createSecretBox, type SecretBox } from "./secrets.ts";
 import type { Log } from "./telemetry/log.ts";
@@ -35,6 +36,8 @@ export interface Installation {
   readonly holdVersion: HoldVersion;
   /** For addresses that the operator names. */
   readonly trusted: Outbound;
+  /** Where its databases listen. */
+  readonly endpoints: readonly Endpoint[];
 }
 
 /** A gateway that starts before its database waits this long; its service manager then tries again. */
@@ -91,6 +94,7 @@ export const openInstallation = async (config: Config, life: Lifecycle, options:
   const { log } = options;
   const opening: Opening = { waits: loggedWaits(log), connectWithinMs: CONNECT_WITHIN_MS, ...options };
   const url = await databaseUrl(config, life, opening);
+  const endpoints = [...endpointsOf(url, 5_432), ...endpointsOf(config.REDIS_URL, 6_379)];
   const secretBox = await openSecretBox(config);
   const check: MigrateOptions["check"] = (sql) => checkMasterKey(sql, secretBox);
   const { waits, connectWithinMs } = opening;
@@ -98,5 +102,5 @@ export const openInstallation = async (config: Config, life: Lifecycle, options:
   if (applied.length > 0) log.info({ migrations: applied }, "migrated");
   const db = life.use("db", await openDb({ ...databaseOptions(config), url, log }));
   const trusted = life.use("calls to providers", createTrustedOutbound());
-  return { db, databaseUrl: url, secretBox, tokens: await openTokens(config, trusted), holdVersion, trusted };
+  return { db, databaseUrl: url, secretBox, tokens: await openTokens(config, trusted), holdVersion, trusted, endpoints };
 };

@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { readConfig, Settings } from "../../server/config.ts";
 import { describeConfig, settingsTable } from "../../server/config-table.ts";
 import { ConfigError } from "../../server/core/errors.ts";
+import { reachOf } from "../../server/set-up.ts";
 import { BETWEEN, README } from "./write-settings.ts";
 
 const KEY = Buffer.alloc(32, 9).toString("base64");
@@ -51,9 +52,49 @@ describe("the configuration", () => {
     expect(allowed({})).toEqual([["127.0.0.0/8", "::1/128"], true]);
     expect(allowed({ WEBHOOK_ALLOW_CIDRS: "10.0.0.0/8", WEBHOOK_ALLOW_HTTP: "false" })).toEqual([["10.0.0.0/8"], false]);
     expect(allowed({ DATABASE_URL: "postgres://db.example/mooring", MASTER_KEY: KEY })).toEqual([[], false]);
+    expect(allowed({ HOST: "0.0.0.0", WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8" })).toEqual([["127.0.0.0/8"], false]);
     expect(allowed(PRODUCTION)).toEqual([[], false]);
     const { DATABASE_URL: _named, ...embedded } = PRODUCTION as Readonly<Record<string, string>>;
     expect(allowed({ ...embedded, ALLOW_IN_PRODUCTION: "embedded-database" })).toEqual([[], false]);
+  });
+
+  test.each<[string, string, object?]>([
+    ["HOST", "0.0.0.0"],
+    ["HOST", "::"],
+    ["HOST", "gateway"],
+    ["INTERNAL_HOST", "10.0.0.1", { INTERNAL_TOKEN: "token-of-sixteen" }],
+    ["PUBLIC_URL", "https://gateway.example.com"],
+    ["PUBLIC_URL", "http://192.168.1.5:8080"],
+    ["PORTAL_URL", "https://portal.example.com"],
+    ["TLS_CERT_FILE", "/cert.pem", { TLS_KEY_FILE: "/key.pem" }],
+    ["DATABASE_URL", "postgres://localhost/x", { MASTER_KEY: KEY }],
+    ["REDIS_URL", "redis://localhost"],
+    ["OIDC_ISSUER", "https://id.example.com"],
+    ["ADMIN_USERS", "eva"],
+    ["SMTP_URL", "smtp://localhost", { MAIL_FROM: "a@b.example" }],
+    ["STRIPE_SECRET_KEY", "sk_test_1234", { STRIPE_WEBHOOK_SECRET: "whsec_1234" }],
+    ["TRUSTED_PROXIES", "127.0.0.1/32"],
+  ])("%s=%s means that the installation is set up, which ends the permission to call loopback, and the log names it", (name, value, more = {}) => {
+    const config = readConfig({ [name]: value, ...more });
+    expect(config).toMatchObject({ setUpBy: [name], WEBHOOK_ALLOW_CIDRS: [], WEBHOOK_ALLOW_HTTP: false });
+    expect(reachOf(config)).toEqual([{ setUpBy: [name], allowed: [], http: false }, expect.stringContaining(name)]);
+  });
+
+  test.each([
+    ["HOST", "127.0.0.1"],
+    ["HOST", "localhost"],
+    ["HOST", "::1"],
+    ["PUBLIC_URL", "http://localhost:8080"],
+    ["PUBLIC_URL", "http://[::1]:8080"],
+    ["ADMIN_USERS", ""],
+    ["ADMIN_USERS", " , "],
+    ["PORT", "9090"],
+    ["DATA_DIR", "/tmp/x"],
+    ["NODE_ENV", "development"],
+  ])("%s=%s is still a first look", (name, value) => {
+    const config = readConfig({ [name]: value });
+    expect(config).toMatchObject({ setUpBy: [], WEBHOOK_ALLOW_CIDRS: ["127.0.0.0/8", "::1/128"], WEBHOOK_ALLOW_HTTP: true });
+    expect(reachOf(config)[1]).toMatch(/^nothing is set up/);
   });
 
   test("an empty variable counts as unset", () => {

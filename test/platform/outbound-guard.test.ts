@@ -36,7 +36,8 @@ const newResolver = () => {
   return resolver;
 };
 const open = (given: Partial<GuardSettings> | null, settings: Partial<OutboundSettings> = {}): OpenOutbound => {
-  const guard = given === null ? null : createOutboundGuard({ allowCidrs: ["127.0.0.2/32"], allowHttp: true, ownUrls: () => [OWN], ...given });
+  const guard =
+    given === null ? null : createOutboundGuard({ allowCidrs: ["127.0.0.2/32"], allowHttp: true, ownUrls: () => [OWN], isOwn: () => false, ...given });
   const outbound = createOutbound({ guard, onBlocked: (each) => blocked.push(each), settings: { newResolver, systemLookup: null, ...settings } });
   opened.push(outbound);
   return outbound;

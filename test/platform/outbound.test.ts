@@ -20,7 +20,7 @@ afterEach(async () => {
 });
 
 const open = (settings: Partial<OutboundSettings> = {}): OpenOutbound => {
-  const guard = createOutboundGuard({ allowCidrs: ["127.0.0.2/32", "127.0.0.1/32"], allowHttp: true, ownUrls: () => [] });
+  const guard = createOutboundGuard({ allowCidrs: ["127.0.0.2/32", "127.0.0.1/32"], allowHttp: true, ownUrls: () => [], isOwn: () => false });
   const outbound = createOutbound({ guard, onBlocked: () => undefined, settings });
   closers.push(outbound.close);
   return outbound;

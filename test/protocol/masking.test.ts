@@ -100,11 +100,12 @@ test("the end of a text that was cut is hidden if a secret may begin there", () 
 });
 
 test("secrets that are made to be slow are not", () => {
-  const alike = Array.from({ length: 200 }, (_, at) => `${"a".repeat(4_000 + at)}b`);
+  const alike = Array.from({ length: 40 }, (_, at) => `${"a".repeat(4_000 + at)}b`);
   const masker = createMasker([...alike, ...Array.from({ length: 2_000 }, (_, at) => `aaaa${at.toString(36).padStart(5, "c")}`)]);
-  // Compared place by place, these would be 10^11 characters.
-  expect(masker.mask("a".repeat(262_144)).length).toBe(262_144);
-  expect(masker.mask(`${"a".repeat(100_000)}b`)).toMatch(/^a+\*\*\*$/);
+  // An output of a command has as many characters; compared place by place, these would be 10^10.
+  const text = "a".repeat(65_536);
+  expect(masker.mask(text).length).toBe(65_536);
+  expect(masker.mask(`${text}b`).endsWith("***")).toBe(true);
 });
 
 test("the encoded forms of many long secrets have a bound, and each secret is hidden as it is", () => {

@@ -11,7 +11,7 @@ const MAPPED_BITS = 96;
 export const parseAddress = (text: string): Address | null =>
   ipaddr.IPv4.isValidFourPartDecimal(text) || (ipaddr.IPv6.isValid(text) && !text.includes("%")) ? ipaddr.process(text) : null;
 
-const canonicalAddress = (text: string): string | null => parseAddress(text)?.toString() ?? null;
+export const canonicalAddress = (text: string): string | null => parseAddress(text)?.toString() ?? null;
 
 const networkText = (address: Address, bits: number): string => {
   const bytes = address.toByteArray().map((byte, at) => byte & ((0xff << Math.max(0, 8 - Math.max(0, bits - at * 8))) & 0xff));

@@ -6,6 +6,7 @@ import { implement } from "../../core/feature.ts";
 import type { Flags } from "../../core/people/flags.ts";
 import type { Bus } from "../../platform/cluster/bus.ts";
 import type { Job, JobBook } from "../../platform/jobs.ts";
+import type { OwnListeners } from "../../platform/outbound/own-listeners.ts";
 import type { Feature } from "../kit.ts";
 import { createFlags } from "./flags.ts";
 import { createJobsView } from "./jobs.ts";
@@ -40,6 +41,7 @@ export interface AdminDeps extends TenantHandlersDeps, Omit<OverviewDeps, "anyTe
   readonly db: Tx;
   readonly bus: Pick<Bus, "publish" | "subscribe">;
   readonly node: ThisNode;
+  readonly ownListeners: Pick<OwnListeners, "published" | "learn">;
   /** The bus channel of one node. */
   readonly channelOf: (nodeId: string) => string;
   /** Whether this process of this machine still runs. */
@@ -70,13 +72,15 @@ const DRAIN = "drain";
 const shown = ({ startedAt, seenAt, ...row }: NodeRow) => ({ ...row, startedAt: startedAt.toISOString(), seenAt: seenAt.toISOString() });
 
 export const createAdmin = (deps: AdminDeps): AdminFeature => {
-  const { db, bus, node, channelOf, lives, anyTenant, settings: given } = deps;
+  const { db, bus, node, ownListeners, channelOf, lives, anyTenant, settings: given } = deps;
   const settings = { ...DEFAULTS, ...given };
-  let cluster: ClusterSnapshot = { drainAsked: false, liveNodes: 1, connections: 0 };
+  let cluster: ClusterSnapshot = { drainAsked: false, liveNodes: 1, connections: 0, nodes: [] };
   let stopListening: (() => Promise<void>) | null = null;
 
   const announce = async (): Promise<void> => {
-    cluster = await beat(db, node.report(), settings.expireSeconds);
+    const report = node.report();
+    cluster = await beat(db, report, ownListeners.published(), settings.expireSeconds);
+    ownListeners.learn(cluster.nodes.map(({ host, listeners }) => ({ listeners, isHere: host === report.host })));
     // The message to drain may have been lost; the row still says so.
     if (cluster.drainAsked && !node.report().draining) node.drain();
   };

@@ -3,6 +3,7 @@ import { secondsFromNow } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
 import type { Stuck } from "../../core/people/stuck.ts";
+import type { NodeListeners } from "../../core/ports/cluster-snapshot.ts";
 import { statement } from "../../core/statements.ts";
 
 export interface NodeReport {
@@ -29,6 +30,8 @@ export interface ClusterSnapshot {
   readonly drainAsked: boolean;
   readonly liveNodes: number;
   readonly connections: number;
+  /** The others, also those that drain. */
+  readonly nodes: readonly (NodeListeners & { readonly host: string })[];
 }
 
 const COLUMNS = `node_id as "nodeId", address, host, pid::int as pid, version, draining, overloaded, connections::int as connections, ready::int as ready, started_at as "startedAt", seen_at as "seenAt"`;
@@ -38,20 +41,28 @@ const DELETED_AFTER_SECONDS = 3_600;
 const BEAT = statement<ClusterSnapshot>(
   "nodes.beat",
   `with mine as (
-     insert into gateway_nodes (node_id, address, host, pid, version, draining, connections, ready, overloaded, sealing_key) values ($1, $2, $3, $4, $5, $6, $7, $8, $10, $11)
-     on conflict (node_id) do update set address = $2, draining = $6, overloaded = $10, connections = $7, ready = $8, version = $5, host = $3, pid = $4, sealing_key = $11, seen_at = now(),
+     insert into gateway_nodes (node_id, address, host, pid, version, draining, connections, ready, overloaded, sealing_key, listeners) values ($1, $2, $3, $4, $5, $6, $7, $8, $10, $11, $12)
+     on conflict (node_id) do update set address = $2, draining = $6, overloaded = $10, connections = $7, ready = $8, version = $5, host = $3, pid = $4, sealing_key = $11, listeners = $12, seen_at = now(),
        started_at = case when (gateway_nodes.host, gateway_nodes.pid) = ($3, $4) then gateway_nodes.started_at else now() end,
        drain_asked_at = case when (gateway_nodes.host, gateway_nodes.pid) = ($3, $4) then gateway_nodes.drain_asked_at end
      returning drain_asked_at
    ), others as (
      select count(*)::int as live, coalesce(sum(connections), 0)::int as connections from gateway_nodes
      where node_id <> $1 and not draining and seen_at > now() - make_interval(secs => $9)
+   ), listening as (
+     select coalesce(jsonb_agg(jsonb_build_object('host', n.host, 'listeners', n.listeners)), '[]') as nodes
+       from (select host, listeners from gateway_nodes where node_id <> $1 and seen_at > now() - make_interval(secs => $9) limit ${MAX_LISTED}) n
    )
-   select mine.drain_asked_at is not null as "drainAsked", others.live + 1 as "liveNodes", others.connections + $7 as connections from mine, others`,
+   select mine.drain_asked_at is not null as "drainAsked", others.live + 1 as "liveNodes", others.connections + $7 as connections, listening.nodes from mine, others, listening`,
 );
 
 /** Renews the node's row and reads the cluster. A new process under an old node id resets `started_at` and the order to drain. */
-export const beat = async (sql: SqlTx, { sealingKey = "", ...node }: NodeReport, expireSeconds: number): Promise<ClusterSnapshot> => {
+export const beat = async (
+  sql: SqlTx,
+  { sealingKey = "", ...node }: NodeReport,
+  listeners: readonly string[],
+  expireSeconds: number,
+): Promise<ClusterSnapshot> => {
   const [row] = await sql.query(BEAT, [
     node.nodeId,
     node.address,
@@ -64,6 +75,7 @@ export const beat = async (sql: SqlTx, { sealingKey = "", ...node }: NodeReport,
     expireSeconds,
     node.overloaded,
     sealingKey,
+    listeners,
   ]);
   if (row === undefined) throw new Error("a beat returned no row");
   return row;

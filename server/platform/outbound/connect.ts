@@ -6,6 +6,7 @@ import type { buildConnector } from "undici";
 import { OutboundError, type OutboundFailure } from "../../core/ports/outbound.ts";
 import type { JudgeAddress } from "./address.ts";
 import type { FindAddresses } from "./names.ts";
+import { portOf } from "./url.ts";
 
 export interface ConnectDeps {
   readonly findAddresses: FindAddresses;
@@ -28,9 +29,9 @@ export interface Wire {
 const MAX_TRIED = 8;
 
 /** Throws if one of the addresses is blocked: whoever controls a name could mix public and private ones. */
-export const refuseBlocked = (addresses: readonly string[], judge: JudgeAddress | null): void => {
+export const refuseBlocked = (addresses: readonly string[], port: number, judge: JudgeAddress | null): void => {
   for (const address of addresses) {
-    const refusal = judge?.(address) ?? null;
+    const refusal = judge?.(address, port) ?? null;
     if (refusal !== null) throw new OutboundError("BLOCKED", refusal, { address });
   }
 };
@@ -57,9 +58,8 @@ const failure = (code: OutboundFailure, cause: unknown, signal: AbortSignal, add
   return new OutboundError(code, cause instanceof Error && cause.message !== "" ? cause.message : "no connection", { address, cause });
 };
 
-const connectPlain = async (addresses: readonly string[], { hostname, port, protocol }: buildConnector.Options, signal: AbortSignal): Promise<Socket> => {
-  const number = Number(port === "" ? (protocol === "https:" ? 443 : 80) : port);
-  const socket = connectTcp({ host: hostname, port: number, lookup: handOver(addresses.slice(0, MAX_TRIED)), autoSelectFamily: true });
+const connectPlain = async (addresses: readonly string[], { hostname, ...options }: buildConnector.Options, signal: AbortSignal): Promise<Socket> => {
+  const socket = connectTcp({ host: hostname, port: portOf(options), lookup: handOver(addresses.slice(0, MAX_TRIED)), autoSelectFamily: true });
   try {
     await ready(socket, "connect", signal);
     return socket.setNoDelay(true);
@@ -91,11 +91,12 @@ const open = async (deps: ConnectDeps, options: buildConnector.Options, wire: Wi
   const timer = setTimeout(() => ended.abort(), deps.timeoutMs);
   try {
     const addresses = isIP(hostname) === 0 ? await deps.findAddresses(hostname, signal) : [hostname];
-    refuseBlocked(addresses, deps.judgeAddress);
+    const port = portOf(options);
+    refuseBlocked(addresses, port, deps.judgeAddress);
     const socket = await connectPlain(addresses, options, signal);
     wire.address = socket.remoteAddress ?? null;
     try {
-      refuseBlocked([wire.address ?? ""], deps.judgeAddress);
+      refuseBlocked([wire.address ?? ""], port, deps.judgeAddress);
     } catch (error) {
       socket.destroy();
       throw error;

@@ -8,7 +8,7 @@ import { type Outbound, type OutboundCall, OutboundError } from "../../core/port
 import { type ConnectDeps, createConnect, refuseBlocked, type Wire } from "./connect.ts";
 import { Exchange } from "./exchange.ts";
 import { createFindAddresses, type NamesDeps, newDnsResolver } from "./names.ts";
-import { hostOf, type JudgeUrl, type OutboundGuard } from "./url.ts";
+import { hostOf, type JudgeUrl, type OutboundGuard, portOf } from "./url.ts";
 
 /** A call that was refused before a connection. */
 export interface Blocked {
@@ -135,12 +135,12 @@ export const createOutbound = ({ guard, onBlocked, clock = systemClock, settings
     if (!(error instanceof OutboundError) || error.code !== "BLOCKED") return;
     onBlocked({ owner, host: URL.canParse(text) ? hostOf(new URL(text)) : "", address: error.address, reason: error.message });
   };
-  const resolveOnce = async (name: string): Promise<void> => {
+  const resolveOnce = async (name: string, port: number): Promise<void> => {
     const ended = new AbortController();
     const timer = setTimeout(() => ended.abort(), REFUSAL_WITHIN_MS);
     try {
       // A name without an address may get one: each connection asks again.
-      refuseBlocked(await findAddresses(name, ended.signal).catch(() => []), judgeAddress);
+      refuseBlocked(await findAddresses(name, ended.signal).catch(() => []), port, judgeAddress);
     } finally {
       clearTimeout(timer);
     }
@@ -161,8 +161,9 @@ export const createOutbound = ({ guard, onBlocked, clock = systemClock, settings
     },
     refusal: async (text, owner) => {
       try {
-        const host = hostOf(check(text));
-        if (isIP(host) === 0) await resolveOnce(host);
+        const url = check(text);
+        const host = hostOf(url);
+        if (isIP(host) === 0) await resolveOnce(host, portOf(url));
         return null;
       } catch (error) {
         if (!(error instanceof OutboundError)) throw error;

@@ -1,7 +1,7 @@
 // Which URLs calls to others may have, as far as the text of a URL tells: scheme, port, host, and addresses in any notation.
 import { isIP } from "node:net";
 import { LRUCache } from "lru-cache";
-import { createJudgeAddress, type JudgeAddress } from "./address.ts";
+import { createJudgeAddress, type IsOwn, type JudgeAddress, OWN } from "./address.ts";
 
 export interface JudgedUrl {
   /** Null if the text is not a URL. */
@@ -30,13 +30,13 @@ const METADATA_NAMES: ReadonlySet<string> = new Set(["metadata", "metadata.goog"
 /** The host as an address without brackets, or as a name. */
 export const hostOf = ({ hostname }: URL): string => (hostname.startsWith("[") ? hostname.slice(1, -1) : hostname);
 
-const portOf = ({ port, protocol }: URL): number => Number(port === "" ? (protocol === "https:" ? 443 : 80) : port);
+export const portOf = ({ port, protocol }: Pick<URL, "port" | "protocol">): number => Number(port === "" ? (protocol === "https:" ? 443 : 80) : port);
 
 /** 80 is the port of a URL without one, so whoever allows http means it too. */
 const isPortAllowed = (port: number, allowHttp: boolean): boolean => port === 443 || port >= 1_024 || (allowHttp && port === 80);
 
-/** A name of ours is refused with any port; of an address only the port on which we listen, as others may share the machine. */
-const isOwn = (url: URL, ownUrls: readonly URL[]): boolean =>
+/** A name of ours is refused with any port; of an address only the port of the URL, as others may share the machine. */
+const isOwnUrl = (url: URL, ownUrls: readonly URL[]): boolean =>
   ownUrls.some((own) => own.hostname === url.hostname && ((isIP(hostOf(url)) === 0 && url.hostname !== "localhost") || portOf(own) === portOf(url)));
 
 const refusalOfName = (name: string, { allowLocalNames }: UrlRules): string | null => {
@@ -53,8 +53,8 @@ const refusalOf = (url: URL, rules: UrlRules, ownUrls: readonly URL[]): string |
   if (url.username !== "" || url.password !== "") return "must not contain a user or password";
   if (url.hash !== "") return "must not contain a fragment";
   if (!isPortAllowed(portOf(url), rules.allowHttp)) return "the port must be 443, 8443 or 1024 to 65535";
-  if (isOwn(url, ownUrls)) return "the host is this service itself";
-  return isIP(host) === 0 ? refusalOfName(host, rules) : rules.judgeAddress(host);
+  if (isOwnUrl(url, ownUrls)) return OWN;
+  return isIP(host) === 0 ? refusalOfName(host, rules) : null;
 };
 
 /** An endpoint is called again and again. */
@@ -74,6 +74,13 @@ export const createJudgeUrl = (rules: UrlRules): JudgeUrl => {
     );
     return { url, refusal, address: refusal !== null && isIP(hostOf(url)) !== 0 ? hostOf(url) : null };
   };
+  /** Anew each time: nodes come and go. */
+  const judgeLiteral = (judged: JudgedUrl): JudgedUrl => {
+    const { url, refusal } = judged;
+    if (url === null || refusal !== null || isIP(hostOf(url)) === 0) return judged;
+    const blocked = rules.judgeAddress(hostOf(url), portOf(url));
+    return blocked === null ? judged : { url, refusal: blocked, address: hostOf(url) };
+  };
   return (text) => {
     if (text.length > MAX_URL) return { url: null, refusal: `must have at most ${MAX_URL} characters`, address: null };
     const ownUrls = rules.ownUrls();
@@ -81,10 +88,10 @@ export const createJudgeUrl = (rules: UrlRules): JudgeUrl => {
     if (beside !== judgedBeside) known.clear();
     judgedBeside = beside;
     const before = known.get(text);
-    if (before !== undefined) return before;
+    if (before !== undefined) return judgeLiteral(before);
     const judged = judge(text, ownUrls);
     known.set(text, judged);
-    return judged;
+    return judgeLiteral(judged);
   };
 };
 
@@ -97,9 +104,11 @@ export interface OutboundGuard {
 export interface GuardSettings extends Pick<UrlRules, "allowHttp" | "ownUrls"> {
   /** Networks that may be reached although they are not public. */
   readonly allowCidrs: readonly string[];
+  /** What this installation itself listens on, which may be reached from nowhere. */
+  readonly isOwn: IsOwn;
 }
 
-export const createOutboundGuard = ({ allowCidrs, ...rules }: GuardSettings): OutboundGuard => {
-  const judgeAddress = createJudgeAddress(allowCidrs);
+export const createOutboundGuard = ({ allowCidrs, isOwn, ...rules }: GuardSettings): OutboundGuard => {
+  const judgeAddress = createJudgeAddress(allowCidrs, isOwn);
   return { judgeAddress, judgeUrl: createJudgeUrl({ ...rules, allowLocalNames: allowCidrs.length > 0, judgeAddress }) };
 };

@@ -45,6 +45,7 @@ describe("nodes", () => {
       },
     };
     const feature = createAdmin({
+      ownListeners: { published: () => [], learn: () => undefined },
       db,
       bus,
       node,

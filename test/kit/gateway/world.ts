@@ -123,7 +123,7 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, { s
     WEBHOOK_ALLOW_CIDRS: "127.0.0.2/32",
     WEBHOOK_ALLOW_HTTP: "true",
     CONSOLE: "off",
-    AGENT_RELEASES_DIR: join(import.meta.dirname, "agent-releases"),
+    AGENT_RELEASES_DIR: join(import.meta.dirname, "../agent-releases"),
     ...env,
   });
   const app: App = await createApp(config, { log, settings: { lingerMs: 0, ...settings } });

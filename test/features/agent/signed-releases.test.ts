@@ -4,9 +4,9 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { checkRelease, createKeys, releaseFile, signRelease } from "../../agent-sim/update/release.ts";
-import { releaseText } from "../../protocol/records/devices/agent-release.ts";
-import { type Device, startWorld, type World } from "../kit/gateway/world.ts";
+import { checkRelease, createKeys, releaseFile, signRelease } from "../../../agent-sim/update/release.ts";
+import { releaseText } from "../../../protocol/records/devices/agent-release.ts";
+import { type Device, startWorld, type World } from "../../kit/gateway/world.ts";
 
 const { privateKey, publicKey } = createKeys();
 const OWN = { version: "1.2.3", platform: "linux", arch: "x64", channel: "stable", publicKey };

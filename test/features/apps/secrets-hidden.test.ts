@@ -1,11 +1,11 @@
 // What the agent of an app says is stored and shown without the app's secrets, however the app or the agent writes them.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { systemTime } from "../../agent-sim/agent/index.ts";
-import { createLogHandlers } from "../../agent-sim/host/log-handlers.ts";
-import { eventually } from "../kit/checks/eventually.ts";
-import { startWorld, type World } from "../kit/gateway/world.ts";
-import { failureIn, openRig, type Rig, reportOf } from "./apps/kit.ts";
-import { createFakeHost, type FakeHost, openViewer } from "./apps/logs-kit.ts";
+import { systemTime } from "../../../agent-sim/agent/index.ts";
+import { createLogHandlers } from "../../../agent-sim/host/log-handlers.ts";
+import { eventually } from "../../kit/checks/eventually.ts";
+import { startWorld, type World } from "../../kit/gateway/world.ts";
+import { failureIn, openRig, type Rig, reportOf } from "./kit.ts";
+import { createFakeHost, type FakeHost, openViewer } from "./logs-kit.ts";
 
 const SOON = { timeout: 20_000 };
 const SECRET = 'tell "nobody" & no-one/ever';

@@ -1,0 +1,2 @@
+-- AlterTable
+ALTER TABLE "gateway_nodes" ADD COLUMN     "listeners" TEXT[] DEFAULT ARRAY[]::TEXT[];
