@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { type App, createApp } from "./app.ts";
 import { checkCertificate } from "./certificate.ts";
-import { type Config, type Config, hasLocalOperator, isSetUp, LOCAL_USER, LOCAL_USER, publicUrlOf, publicUrlOf, readConfig, readConfig } from "./config.ts";
+import { type Config, hasLocalOperator, LOCAL_USER, publicUrlOf, readConfig } from "./config.ts";
 import { bulkheadsOf } from "./config-database.ts";
 import { ConfigError } from "./core/errors.ts";
 import { checkFree } from "./gateway/http/free-port.ts";
