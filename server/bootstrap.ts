@@ -18,7 +18,7 @@ import type { Db } from "./platform/database/db.ts";
 import type { Tokens } from "./platform/identity/jwt.ts";
 import { type Installation, openInstallation } from "./platform/installation.ts";
 import { createJobBook } from "./platform/jobs.ts";
-import { type Rotated, type RotationDeps, rotateKey } from "./platform/key-rotation.ts";
+import { type KeyRotationDeps, type Rotated, rotateKey } from "./platform/key-rotation.ts";
 import { createTrustedOutbound } from "./platform/outbound/outbound.ts";
 import { createOwnListeners } from "./platform/outbound/own-listeners.ts";
 import type { Log } from "./platform/telemetry/log.ts";
@@ -120,7 +120,7 @@ const otherSettings = (url: string, config: Config): ConfigError =>
 
 const rotateWith =
   ({ databaseUrl, secretBox }: Pick<Installation, "databaseUrl" | "secretBox">, { audit }: Pick<Features, "audit">) =>
-  async (onProgress: RotationDeps["onProgress"]): Promise<Rotated> => {
+  async (onProgress: KeyRotationDeps["onProgress"]): Promise<Rotated> => {
     const sql = new pg.Pool({ connectionString: databaseUrl, max: 1, query_timeout: ROTATION_STATEMENT_MS });
     try {
       return await rotateKey({ sql, secretBox, resign: audit.resign, onProgress });

@@ -9,7 +9,7 @@ import { describeConfig, settingsTable } from "./config-table.ts";
 import { ConfigError } from "./core/errors.ts";
 import { createLifecycle } from "./core/lifecycle/lifecycle.ts";
 import { changeKeyFile, KEY_FILE, newMasterKey } from "./platform/key-files.ts";
-import type { Progress } from "./platform/key-rotation.ts";
+import type { KeyProgress } from "./platform/key-rotation.ts";
 import { createLog } from "./platform/telemetry/log.ts";
 
 const HELP = `Mooring's command line
@@ -182,7 +182,7 @@ const masterKey = async (settings: Config, [task, ...args]: readonly string[]): 
   const { values } = parseArgs({ args: [...args], options: { json: { type: "boolean", default: false } } });
   if (task === "new") return newKey(settings);
   if (task !== "rotate") throw new UsageError("say `master-key rotate` or `master-key new`");
-  const onProgress = ({ table, column, resealed }: Progress): void => void process.stderr.write(`${table}.${column}: ${resealed} sealed again\n`);
+  const onProgress = ({ table, column, resealed }: KeyProgress): void => void process.stderr.write(`${table}.${column}: ${resealed} sealed again\n`);
   const rotated = await withInstallation(settings, ({ rotateKey }) => rotateKey(onProgress));
   print(rotated, values.json);
   if (rotated.unreadable === 0) return;

@@ -11,7 +11,7 @@ const BATCH = 200;
 const MAX_PASSES = 20;
 const ALIVE_SECONDS = 90;
 
-export interface Progress {
+export interface KeyProgress {
   readonly table: string;
   readonly column: string;
   /** Rows of this column that this command has sealed again. */
@@ -26,12 +26,12 @@ export interface Rotated {
   readonly chains: number;
 }
 
-export interface RotationDeps {
+export interface KeyRotationDeps {
   readonly sql: Pick<pg.Pool, "query">;
   readonly secretBox: SecretBox;
   /** Signs the chains of the audit log again; returns how many. */
   readonly resign: () => Promise<number>;
-  readonly onProgress: (progress: Progress) => void;
+  readonly onProgress: (progress: KeyProgress) => void;
 }
 
 interface Column extends SealedPlace {
@@ -50,7 +50,11 @@ interface Row {
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex");
 
-const nextRows = async ({ sql, secretBox }: RotationDeps, { kind, table, column, keys: [first, second] }: Column, after: readonly string[]): Promise<Row[]> => {
+const nextRows = async (
+  { sql, secretBox }: KeyRotationDeps,
+  { kind, table, column, keys: [first, second] }: Column,
+  after: readonly string[],
+): Promise<Row[]> => {
   const [order, mark] = second === undefined ? [first, "$3 and $4::text is not null"] : [`${first}, ${second}`, "($3, $4)"];
   const text = `select ${first} as first, ${second ?? "''"} as second, concat_ws('|', $1::text, ${order}) as context, ${column} as sealed from ${table}
     where ${column} is not null and substring(${column} from 2 for 4) <> decode($2, 'hex') and (${order}) > ${mark} order by ${order} limit ${BATCH}`;
@@ -58,7 +62,11 @@ const nextRows = async ({ sql, secretBox }: RotationDeps, { kind, table, column,
 };
 
 /** Leaves a row that somebody has changed meanwhile: it was sealed with the new key, or the next pass finds it. */
-const saveRows = async ({ sql }: RotationDeps, { table, column, keys: [first, second] }: Column, rows: readonly (Row & { readonly fresh: Uint8Array })[]) => {
+const saveRows = async (
+  { sql }: KeyRotationDeps,
+  { table, column, keys: [first, second] }: Column,
+  rows: readonly (Row & { readonly fresh: Uint8Array })[],
+) => {
   const text = `update ${table} t set ${column} = decode(v.fresh, 'hex')
     from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as v(first, second, old, fresh)
     where t.${first} = v.first and ${second === undefined ? "v.second = ''" : `t.${second} = v.second`} and t.${column} = decode(v.old, 'hex')`;
@@ -81,7 +89,7 @@ const reseal = (secretBox: SecretBox, row: Row): Uint8Array | null => {
 };
 
 /** One column from its first row to its last. */
-const resealColumn = async (deps: RotationDeps, column: Column): Promise<{ readonly resealed: number; readonly unreadable: number }> => {
+const resealColumn = async (deps: KeyRotationDeps, column: Column): Promise<{ readonly resealed: number; readonly unreadable: number }> => {
   let [resealed, unreadable] = [0, 0];
   for (let after: readonly string[] = ["", ""]; ; ) {
     const rows = await nextRows(deps, column, after);
@@ -100,7 +108,7 @@ const resealColumn = async (deps: RotationDeps, column: Column): Promise<{ reado
   }
 };
 
-const refuseOldNodes = async ({ sql, secretBox }: RotationDeps): Promise<void> => {
+const refuseOldNodes = async ({ sql, secretBox }: KeyRotationDeps): Promise<void> => {
   const text = `select node_id as id from gateway_nodes where not draining and sealing_key <> $1 and seen_at > now() - make_interval(secs => ${ALIVE_SECONDS}) order by 1 limit 10`;
   const { rows: nodes } = await sql.query<{ readonly id: string }>(text, [secretBox.keyId]);
   if (nodes.length > 0)
@@ -109,7 +117,7 @@ const refuseOldNodes = async ({ sql, secretBox }: RotationDeps): Promise<void> =
     );
 };
 
-export const rotateKey = async (deps: RotationDeps): Promise<Rotated> => {
+export const rotateKey = async (deps: KeyRotationDeps): Promise<Rotated> => {
   const { sql, secretBox } = deps;
   await refuseOldNodes(deps);
   let total = 0;

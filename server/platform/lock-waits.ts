@@ -26,14 +26,14 @@ export interface LockDeps {
   readonly patienceMs?: number;
 }
 
-export interface Locked {
+export interface LockWait {
   readonly on: string;
   /** The statement begins with this comment, so that the observer finds it, behind a pooler too. */
   readonly marker: string;
 }
 
 /** Repeats the attempt until it gets its locks. The attempt limits its own wait and leaves nothing behind when it fails. */
-export const untilLocked = <T>({ on, marker }: Locked, deps: LockDeps, attempt: () => Promise<T>): Promise<T> =>
+export const untilLocked = <T>({ on, marker }: LockWait, deps: LockDeps, attempt: () => Promise<T>): Promise<T> =>
   deps.waits.during({ on, at: deps.at }, async (why) => {
     const until = systemClock.elapsed() + (deps.patienceMs ?? PATIENCE_MS);
     const look = createLook(deps.observer, marker, why);

@@ -5,7 +5,7 @@ import type { Log } from "./telemetry/log.ts";
 const FIRST_LINE_MS = 2_000;
 const NEXT_LINE_MS = 10_000;
 
-export interface Wait {
+export interface AwaitedPlace {
   /** What somebody waits for, such as "the database". */
   readonly on: string;
   /** Where that is: host and port, or a file. Never a URL with credentials. */
@@ -17,7 +17,7 @@ export type Why = (reason: string) => void;
 
 export interface Waits {
   /** Runs the work. If it lasts 2 s, a line says so, and again every 10 s; one more line says that it is over. */
-  during<T>(wait: Wait, work: (why: Why) => Promise<T>): Promise<T>;
+  during<T>(wait: AwaitedPlace, work: (why: Why) => Promise<T>): Promise<T>;
 }
 
 export interface WaitsDeps {

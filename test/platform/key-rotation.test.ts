@@ -6,7 +6,7 @@ import { createAudit } from "../../server/features/audit/index.ts";
 import { type Db, openDb } from "../../server/platform/database/db.ts";
 import { migrate } from "../../server/platform/database/migrate.ts";
 import { checkMasterKey } from "../../server/platform/key-check.ts";
-import { type Progress, rotateKey } from "../../server/platform/key-rotation.ts";
+import { type KeyProgress, rotateKey } from "../../server/platform/key-rotation.ts";
 import { NOT_SEALED, SEALED, type SealedContext, type SealedPlace } from "../../server/platform/sealed.ts";
 import { createSecretBox, keyIdOf, type SecretBox } from "../../server/platform/secrets.ts";
 import { silentLog } from "../../server/platform/telemetry/log.ts";
@@ -78,7 +78,7 @@ describe("the rotation", () => {
   let db: Db;
   let sql: pg.Pool;
   const both = createSecretBox(next, former);
-  const rotate = (box: SecretBox, onProgress: (progress: Progress) => void = () => undefined) =>
+  const rotate = (box: SecretBox, onProgress: (progress: KeyProgress) => void = () => undefined) =>
     rotateKey({ sql, secretBox: box, resign: createAudit({ db, secretBox: box, keepDays: 365 }).resign, onProgress });
   beforeAll(async () => {
     url = await createTestDatabase();
