@@ -36,12 +36,12 @@ const isSigned = (text: string, signature: string, publicKey: string): boolean =
   verify(null, Buffer.from(text), createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x: publicKey }, format: "jwk" }), Buffer.from(signature, "base64url"));
 
 /** What a gateway offers. `signed` is missing at gateways that do not pass it on. */
-export interface Offer {
+export interface OfferedRelease {
   readonly release: unknown;
   readonly signed?: string | null | undefined;
 }
 
-const opened = ({ release, signed = null }: Offer): OpenedRelease => {
+const opened = ({ release, signed = null }: OfferedRelease): OpenedRelease => {
   try {
     return openRelease(release, signed);
   } catch (error) {
@@ -51,7 +51,7 @@ const opened = ({ release, signed = null }: Offer): OpenedRelease => {
 };
 
 /** Null if the agent has this version already. Throws UpdateRefused. */
-export const checkRelease = (offer: Offer, own: Own): SignedRelease | null => {
+export const checkRelease = (offer: OfferedRelease, own: Own): SignedRelease | null => {
   const { release, text } = opened(offer);
   const { version, signature, platform, arch, channel, minVersion } = release;
   const refuse = (reason: string, message: string): never => {

@@ -18,7 +18,7 @@ import {
   type Time,
 } from "../agent/index.ts";
 import { HostFailure, toHostFailure } from "../host/host.ts";
-import { checkPackage, checkRelease, type Offer, UpdateRefused } from "./release.ts";
+import { checkPackage, checkRelease, type OfferedRelease, UpdateRefused } from "./release.ts";
 import type { AgentVersions } from "./versions.ts";
 
 const EVERY_MS = 6 * 3_600_000;
@@ -80,7 +80,7 @@ export const createUpdater = ({ versions, publicKey, channel, time, random, say,
       throw failure instanceof HostFailure ? new UpdateRefused(failure.reason, failure.message, release.version) : failure;
     }
   };
-  const fetchLatest = async (): Promise<Offer> => {
+  const fetchLatest = async (): Promise<OfferedRelease> => {
     const call = await connected;
     const query = new URLSearchParams({ platform: own.platform, arch: own.arch, channel });
     const answer = await call("GET", `/v1/agent/updates/latest?${query}`).catch((error: unknown) => {

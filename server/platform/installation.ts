@@ -15,7 +15,7 @@ import { createLocalTokens, createOidcTokens, generateSigningKey, type Tokens } 
 import { checkMasterKey } from "./key-check.ts";
 import { KEY_FILE, newMasterKey, OTHER_KEY_FILE } from "./key-files.ts";
 import { createTrustedOutbound } from "./outbound/outbound.ts";
-import { type Endpoint, endpointsOf } from "./outbound/own-listeners.ts";
+import { endpointsOf, type OwnEndpoint } from "./outbound/own-listeners.ts";
 import { openEmbeddedPostgres } from "./postgres/embedded-postgres.ts";
 import { createSecretBox, type SecretBox } from "./secrets.ts";
 import type { Log } from "./telemetry/log.ts";
@@ -37,7 +37,7 @@ export interface Installation {
   /** For addresses that the operator names. */
   readonly trusted: Outbound;
   /** Where its databases listen. */
-  readonly endpoints: readonly Endpoint[];
+  readonly endpoints: readonly OwnEndpoint[];
 }
 
 /** A gateway that starts before its database waits this long; its service manager then tries again. */

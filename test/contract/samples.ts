@@ -146,7 +146,10 @@ const newRule = async (stock: Stock): Promise<Input> => {
   return { securityRuleId: (await created(stock, "/v1/security/rules", ALERT_RULE))["id"] };
 };
 const freshBlock = (): Input => ({ entityType: "device", entityValue: newId("dev"), reason: "stolen" });
-const newBlock = async (stock: Stock): Promise<Input> => ({ blockedEntityId: (await created(stock, "/v1/security/blocked-entities", freshBlock()))["id"] });
+/** By the lowest role that may block: nobody frees whom a higher one has blocked. */
+const newBlock = async ({ world, tenant }: Stock): Promise<Input> => ({
+  blockedEntityId: data(await world.call(await tenant.user("admin"), "POST", "/v1/security/blocked-entities", { body: freshBlock() })).id,
+});
 const newBlockEverywhere = async ({ world, operator }: Stock): Promise<Input> => ({
   blockedEntityId: data(await world.call(operator, "POST", "/v1/admin/security/blocked-entities", { body: freshBlock() })).id,
 });

@@ -1,10 +1,10 @@
 // Which endpoints count as this installation's own: by address and port, for this process, its databases, and every node that the cluster snapshot names.
 import { expect, test } from "vitest";
 import { createJudgeAddress } from "../../server/platform/outbound/address.ts";
-import { createOwnListeners, type Endpoint, endpointsOf } from "../../server/platform/outbound/own-listeners.ts";
+import { createOwnListeners, endpointsOf, type OwnEndpoint } from "../../server/platform/outbound/own-listeners.ts";
 
 const MACHINE = ["127.0.0.1", "::1", "10.0.0.5", "2001:4860::5"];
-const opened = (...endpoints: readonly Endpoint[]) => createOwnListeners({ endpoints: () => endpoints, addresses: () => MACHINE });
+const opened = (...endpoints: readonly OwnEndpoint[]) => createOwnListeners({ endpoints: () => endpoints, addresses: () => MACHINE });
 
 test.each([
   "127.0.0.1",

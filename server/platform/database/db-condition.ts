@@ -35,7 +35,7 @@ export interface ConditionDeps {
   readonly clock?: Clock;
 }
 
-export interface Condition {
+export interface DatabaseCondition {
   /** Hears of each failure of a statement or transaction. */
   noteFailure(error: unknown, work: Pick<Work, "workClass">): void;
   /** Rejects unless PostgreSQL answers soon. */
@@ -43,7 +43,7 @@ export interface Condition {
   close(): Promise<void>;
 }
 
-export const createCondition = ({ url, applicationName, log, onChange, clock = systemClock }: ConditionDeps): Condition => {
+export const createCondition = ({ url, applicationName, log, onChange, clock = systemClock }: ConditionDeps): DatabaseCondition => {
   const pool = new pg.Pool({
     connectionString: url,
     max: 1,

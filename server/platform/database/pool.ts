@@ -45,7 +45,7 @@ export interface Failed {
 }
 
 /** A session in the hands of one piece of work. */
-export interface Taken {
+export interface TakenSession {
   readonly client: pg.PoolClient;
   readonly work: Work;
   /** Call it once. */
@@ -61,7 +61,7 @@ export interface PoolFigures {
 }
 
 export interface SessionPool {
-  take(): Promise<Taken>;
+  take(): Promise<TakenSession>;
   /** One statement outside of a transaction. Prisma runs its single statements through this, too. */
   query(config: pg.QueryConfig | string, values?: unknown[]): Promise<pg.QueryResult>;
   figures(): PoolFigures;
@@ -71,7 +71,7 @@ export interface SessionPool {
 }
 
 /** Prisma writes times without a zone and trusts the session to be in UTC. The driver has no setting for it; test/platform/db.test.ts notices when this stops working. */
-export class Session extends pg.Client {
+export class DatabaseSession extends pg.Client {
   /** Of the next statement. */
   answerWithinMs: () => number = () => ANSWER_TIMEOUT_MS;
 
@@ -82,7 +82,7 @@ export class Session extends pg.Client {
   }
 
   getStartupConf(): object {
-    const inherited = (pg.Client.prototype as unknown as { getStartupConf(this: Session): object }).getStartupConf.call(this);
+    const inherited = (pg.Client.prototype as unknown as { getStartupConf(this: DatabaseSession): object }).getStartupConf.call(this);
     return { ...inherited, TimeZone: "UTC" };
   }
 }
@@ -103,7 +103,7 @@ export const commitTransaction = async (client: pg.PoolClient): Promise<void> =>
 
 export const openPool = ({ url, size, bulkheads, listMs, applicationName, log, onFailure }: PoolOptions): SessionPool => {
   const pool = new pg.Pool({
-    Client: Session,
+    Client: DatabaseSession,
     connectionString: url,
     max: size,
     application_name: applicationName,
@@ -168,7 +168,7 @@ export const openPool = ({ url, size, bulkheads, listMs, applicationName, log, o
   };
 
   /** Returns whether the session is to be discarded. */
-  const judge = ({ client, work }: Pick<Taken, "client" | "work">, { error, rolledBack = false, committing = false }: Failed): boolean => {
+  const judge = ({ client, work }: Pick<TakenSession, "client" | "work">, { error, rolledBack = false, committing = false }: Failed): boolean => {
     onFailure(error, work);
     const meaning = meaningOf(error);
     if (meaning?.session === "all" && !isStale(client)) replaceAll();
@@ -184,7 +184,7 @@ export const openPool = ({ url, size, bulkheads, listMs, applicationName, log, o
     const leave = await bulkheads.enter(work);
     try {
       const client = await fresh(work);
-      if (client instanceof Session) client.answerWithinMs = () => inSteps(Math.min(ANSWER_TIMEOUT_MS, work.leftMs()));
+      if (client instanceof DatabaseSession) client.answerWithinMs = () => inSteps(Math.min(ANSWER_TIMEOUT_MS, work.leftMs()));
       return {
         client,
         work,
@@ -206,7 +206,7 @@ export const openPool = ({ url, size, bulkheads, listMs, applicationName, log, o
     const taken = await take();
     const { client, work } = taken;
     try {
-      if (isRead && work.workClass === "lists" && client instanceof Session) client.answerWithinMs = () => inSteps(Math.min(listMs, work.leftMs()));
+      if (isRead && work.workClass === "lists" && client instanceof DatabaseSession) client.answerWithinMs = () => inSteps(Math.min(listMs, work.leftMs()));
       const result = await (isRead ? client.query(config, values) : limited(client, beginOf(work, listMs), () => client.query(config, values)));
       taken.release();
       return result;

@@ -66,6 +66,7 @@ export const UNIQUE_INDEXES: Readonly<Record<string, IndexMeaning>> = {
   enrollment_tokens_pkey: GENERATED,
   fleets_pkey: GENERATED,
   gateway_nodes_pkey: GENERATED,
+  installation_pkey: MERGED,
   invites_hash_key: GENERATED,
   invites_pkey: GENERATED,
   mails_pkey: GENERATED,

@@ -5,7 +5,7 @@ import { networkInterfaces } from "node:os";
 import { canonicalAddress } from "../../core/people/addresses.ts";
 import type { NodeListeners } from "../../core/ports/cluster-snapshot.ts";
 
-export interface Endpoint {
+export interface OwnEndpoint {
   /** An address, `localhost`, or a name, which counts as all addresses of the machine. */
   readonly host: string;
   readonly port: number;
@@ -13,7 +13,7 @@ export interface Endpoint {
 
 export interface OwnListenersDeps {
   /** Of this process, and of the databases that it was given; read at each use, as ports become known late. */
-  readonly endpoints: () => readonly Endpoint[];
+  readonly endpoints: () => readonly OwnEndpoint[];
   /** The addresses of this machine's interfaces. */
   readonly addresses?: () => readonly string[];
 }
@@ -27,7 +27,7 @@ export interface OwnListeners {
 }
 
 /** Of a URL with an address or localhost; a name may be any machine's. */
-export const endpointsOf = (url: string | undefined, defaultPort: number): readonly Endpoint[] => {
+export const endpointsOf = (url: string | undefined, defaultPort: number): readonly OwnEndpoint[] => {
   if (url === undefined || !URL.canParse(url)) return [];
   const { hostname, port } = new URL(url);
   const host = hostname.replace(/^\[|\]$/g, "");
@@ -52,7 +52,7 @@ export const createOwnListeners = ({ endpoints, addresses = interfaceAddresses }
 
   /** Linux takes the unspecified address for loopback, and all of 127/8 for itself. */
   const isHere = (address: string): boolean => UNSPECIFIED.has(address) || isLoopback(address) || addresses().includes(address);
-  const bound = ({ host }: Endpoint): readonly string[] => {
+  const bound = ({ host }: OwnEndpoint): readonly string[] => {
     if (host === "localhost") return LOOPBACK;
     const address = isIP(host) === 0 ? null : canonicalAddress(host);
     return address === null || UNSPECIFIED.has(address) ? [...LOOPBACK, ...addresses().filter((each) => !isLoopback(each))] : [address];
