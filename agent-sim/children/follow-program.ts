@@ -1,4 +1,5 @@
 // Follows the lines that a foreign program says on standard output, for as long as somebody reads them.
+import { openBytePipe } from "./byte-pipe.ts";
 import { type LineOptions, linesOf } from "./lines.ts";
 import { type ProgramOptions, startProgram } from "./program.ts";
 
@@ -6,10 +7,16 @@ export interface FollowOptions extends Omit<ProgramOptions, "stdio" | "outlives"
 
 /** Starts the program with the first read. It ends with the reader, with a signal, or by itself; while nobody reads on, its full pipe holds it. */
 export async function* followProgram({ maxBytes, secrets, ...options }: FollowOptions): AsyncGenerator<string, void> {
-  const program = startProgram({ ...options, stdio: ["ignore", "pipe", "ignore"] });
+  // Without it, the program is read by Node's own pipe.
+  const pipe = await openBytePipe().catch(() => null);
+  const program = startProgram({ ...options, stdio: ["ignore", pipe?.writer ?? "pipe", "ignore"] });
+  pipe?.writer.destroy();
+  // A descendant may hold the output open.
+  if (pipe !== null) void program.ended.then(() => options.signals?.some(({ aborted }) => aborted) === true && pipe.close());
   try {
-    yield* linesOf(program.child.stdout, { ...(maxBytes === undefined ? {} : { maxBytes }), ...(secrets === undefined ? {} : { secrets }) });
+    yield* linesOf(pipe?.bytes ?? program.child.stdout, { ...(maxBytes === undefined ? {} : { maxBytes }), ...(secrets === undefined ? {} : { secrets }) });
   } finally {
+    pipe?.close();
     await program.end();
   }
 }

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { systemTime as time } from "../../../agent-sim/agent/index.ts";
+import { openBytePipe } from "../../../agent-sim/children/byte-pipe.ts";
 import { followProgram, linesOf, type RunOptions, runProgram, startProgram } from "../../../agent-sim/children/index.ts";
 import { createLineReader } from "../../../agent-sim/children/lines.ts";
 import { createTail } from "../../../agent-sim/children/tail.ts";
@@ -21,6 +22,20 @@ const at = (name: string): string => join(folder, name);
 const env = { PATH: process.env["PATH"] };
 const script = (code: string) => ({ command: process.execPath, words: ["-e", code], env, time });
 const run = (code: string, more: Partial<RunOptions> = {}) => runProgram({ ...script(code), withinMs: 20_000, ...more });
+/** Time that goes on as usual, but for the longest waits: each lasts until the test ends it. */
+const LONG_MS = 1_000_000;
+const createHeldTime = () => {
+  const waits = new Map<number, () => void>();
+  const held: typeof time = {
+    ...time,
+    after: (delayMs, isOver) => {
+      if (delayMs < LONG_MS) return time.after(delayMs, isOver);
+      waits.set(delayMs, isOver);
+      return () => waits.delete(delayMs);
+    },
+  };
+  return { time: held, expire: (delayMs: number): void => waits.get(delayMs)?.() };
+};
 const lives = (pid: number): boolean => {
   const name = nameProcess(pid);
   return name !== null && isAlive(name);
@@ -63,8 +78,10 @@ describe("a program that runs to its end", () => {
   });
   test("that ignores SIGTERM is killed after its time, with its children", async () => {
     const child = `const c = require("node:child_process"); c.spawn(process.execPath, ["-e", ${JSON.stringify(deaf("child"))}], { stdio: "inherit" }); ${deaf("parent")}`;
-    const running = run(child, { withinMs: 1_500, patienceMs: 100 });
+    const held = createHeldTime();
+    const running = run(child, { time: held.time, withinMs: LONG_MS, patienceMs: 100 });
     const pids = await Promise.all([numberIn("parent"), numberIn("child")]);
+    held.expire(LONG_MS);
     expect(await running).toMatchObject({ outcome: "late", signal: "SIGKILL" });
     await eventually(() => expect(pids.map(lives)).toEqual([false, false]));
   });
@@ -79,9 +96,18 @@ describe("a program that runs to its end", () => {
     expect(await run(deaf("pid"), { signals: [AbortSignal.abort()], patienceMs: 100 })).toMatchObject({ outcome: "stopped" });
   });
   test("that drips is ended by its overall time, and one that falls silent by its idle time", async () => {
-    const drip = 'setInterval(() => process.stdout.write("."), 20)';
-    expect(await run(drip, { withinMs: 1_000, idleMs: 900 })).toMatchObject({ outcome: "late" });
-    expect(await run('process.stdout.write("once"); setInterval(() => 0, 1000)', { idleMs: 1_000 })).toMatchObject({ outcome: "silent", output: "once" });
+    const says = (code: string) => `${code}; require("node:fs").writeFileSync(${JSON.stringify(at("pid"))}, String(process.pid))`;
+    for (const [code, expired, outcome] of [
+      ['setInterval(() => process.stdout.write("."), 20)', LONG_MS, "late"],
+      ['process.stdout.write("once"); setInterval(() => 0, 1000)', 2 * LONG_MS, "silent"],
+    ] as const) {
+      const held = createHeldTime();
+      const running = run(says(code), { time: held.time, withinMs: LONG_MS, idleMs: 2 * LONG_MS });
+      await numberIn("pid");
+      held.expire(expired);
+      expect(await running).toMatchObject({ outcome });
+      rmSync(at("pid"));
+    }
   });
   test("whose descendant holds its output open is not waited for", async () => {
     const left = `require("node:child_process").spawn(process.execPath, ["-e", ${JSON.stringify(deaf("left"))}], { stdio: "inherit", detached: true }).unref(); process.stdout.write("done")`;
@@ -162,6 +188,27 @@ describe("lines", () => {
 });
 
 describe("a program that is followed", () => {
+  test("is read whole and in order, however much it says", async () => {
+    const code = 'let text = ""; for (let n = 0; n < 100000; n += 1) text += "line " + n + "\\n"; process.stdout.write(text)';
+    let expected = 0;
+    for await (const line of followProgram(script(code))) {
+      if (line !== `line ${expected}`) expect(line).toBe(`line ${expected}`);
+      expected += 1;
+    }
+    expect(expected).toBe(100_000);
+  });
+  test("is read into one buffer, so that what it says leaves no memory behind", async () => {
+    const pipe = await openBytePipe();
+    const buffers = new Set<ArrayBufferLike>();
+    const program = startProgram({ ...script('process.stdout.write("x".repeat(20000000))'), stdio: ["ignore", pipe.writer, "ignore"] });
+    pipe.writer.destroy();
+    let bytes = 0;
+    for await (const piece of pipe.bytes) {
+      buffers.add(piece.buffer);
+      bytes += piece.length;
+    }
+    expect([bytes, buffers.size, await program.ended]).toEqual([20_000_000, 1, expect.objectContaining({ code: 0 })]);
+  });
   /** Says in a file how much it has written. */
   const flood = (): string =>
     `const fs = require("node:fs"); fs.writeFileSync(${JSON.stringify(at("pid"))}, String(process.pid)); const piece = "x".repeat(65535) + "\\n"; const next = () => process.stdout.write(piece, () => { fs.appendFileSync(${JSON.stringify(at("sent"))}, "."); next(); }); next();`;
