@@ -31,7 +31,10 @@ describe("migrate", () => {
     const url = await createEmptyDatabase();
     const applied = await Promise.all([migrate({ url }), migrate({ url }), migrate({ url })]);
     expect(applied.flat()).toEqual(await names());
-    const rows = await withClient(url, async (client) => (await client.query("select migration_name, finished_at from _prisma_migrations order by migration_name")).rows);
+    const rows = await withClient(
+      url,
+      async (client) => (await client.query("select migration_name, finished_at from _prisma_migrations order by migration_name")).rows,
+    );
     expect(rows).toEqual((await names()).map((name) => ({ migration_name: name, finished_at: expect.any(Date) })));
   });
 
