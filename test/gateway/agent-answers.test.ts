@@ -87,7 +87,8 @@ test("a limit and a database that does not answer in time are answered so that a
   const limited = await startWorld({ RATE_LIMIT_AGENT: "1" }, { beside: world });
   const holder = await world.sql.connect();
   try {
-    const ask = (): Promise<Response> => fetch(`${limited.url}/v1/agent/me`, { headers: device.as.headers("") });
+    const { as } = await (await world.tenant({ unlimited: false })).device();
+    const ask = (): Promise<Response> => fetch(`${limited.url}/v1/agent/me`, { headers: as.headers("") });
     const statuses = await Promise.all(Array.from({ length: 20 }, async () => expectOwn(await ask(), "limit")));
     expect(statuses).toContain(429);
     await holder.query("begin");
@@ -121,7 +122,7 @@ test.each<readonly [number, string, Record<string, string>]>([
 });
 
 test("the parser's own error pages are no answer to an agent: they settle and stop nothing", async () => {
-  const { text } = await rawCall(world.url, ["GET /v1/agent/me HTTP/1.1\r\n\r\n"], { untilClose: true });
-  expect(text).toMatch(/^HTTP\/1\.1 400 /);
+  const { text } = await rawCall(world.url, ["GET /v1/agent/me HTTP/1.0\r\nHost: gateway\r\n\r\n"], { untilClose: true });
+  expect(text).toMatch(/^HTTP\/1\.1 505 /);
   expect(text.toLowerCase()).not.toContain(HEADER);
 });
