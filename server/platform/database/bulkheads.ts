@@ -100,7 +100,8 @@ const createBulkhead = (workClass: WorkClass, size: number, share: number) => {
 export const createBulkheads = ({ sizes, tenantPercent }: Bulkheads) => {
   const one = (workClass: WorkClass) => {
     const size = sizes[workClass];
-    return createBulkhead(workClass, size, Math.max(1, Math.ceil((size * tenantPercent) / 100)));
+    // At 100 % a tenant waits for a place like everybody, and is never told of a share.
+    return createBulkhead(workClass, size, tenantPercent === 100 ? Number.POSITIVE_INFINITY : Math.max(1, Math.ceil((size * tenantPercent) / 100)));
   };
   const each = Object.fromEntries(WORK_CLASSES.map((workClass) => [workClass, one(workClass)])) as Record<WorkClass, ReturnType<typeof one>>; // as: of every class
   const enter: Enter = (work) => each[work.workClass].enter(work);

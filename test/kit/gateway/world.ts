@@ -109,6 +109,8 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, { s
     DATA_DIR: dataDir,
     DATABASE_URL: databaseUrl,
     DATABASE_POOL: "8",
+    // Most worlds have one tenant that does everything at once.
+    DATABASE_TENANT_PERCENT: "100",
     DATABASE_STATEMENTS: process.env["TEST_POOLER"] === undefined ? "named" : "unnamed",
     LOG_LEVEL: "silent",
     MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
