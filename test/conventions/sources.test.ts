@@ -155,8 +155,6 @@ describe("what an agent hears from others", () => {
     NEXT_LINE_MS: "as FIRST_LINE_MS",
     OPENING_MS: "a limit, not a period",
     SOON_MS: "after a change on this device",
-    FIRST_LINE_MS: "tells a person what this machine waits for",
-    NEXT_LINE_MS: "tells a person what this machine waits for",
     STORE_AGAIN_MS: "the disk of this device is full",
   };
   test("every wait of an agent by a constant is random or has a reason not to be", () => {

@@ -7,7 +7,7 @@ let world: World;
 let greedy: TestTenant;
 let other: TestTenant;
 beforeAll(async () => {
-  world = await startWorld({ DATABASE_POOL: "8" });
+  world = await startWorld({ DATABASE_POOL: "8", DATABASE_TENANT_PERCENT: "50" });
   [greedy, other] = [await world.tenant(), await world.tenant()];
 });
 afterAll(() => world.close());
