@@ -1,8 +1,6 @@
 // A database that dies or cannot be reached.
-import { randomUUID } from "node:crypto";
-import { createHttp, NoAnswer, pause, retryAfterMs, systemTime as time } from "../../../../agent-sim/agent/index.ts";
-import { createLatency } from "../../../../agent-sim/fleet/latency.ts";
-import { createRig, type Rig, urlOf } from "../../rig/rig.ts";
+import { type Asked, askMeanwhile, toldOf } from "../../rig/ask-meanwhile.ts";
+import { createRig } from "../../rig/rig.ts";
 import { fromSmallBuffer } from "../../rig/shortcuts.ts";
 import { ask } from "../../rig/sql.ts";
 import type { Scenario, ScenarioOutcome } from "../../scenario.ts";
@@ -44,39 +42,6 @@ const postgresKill: Scenario = {
     ),
 };
 
-interface Asked {
-  readonly answers: { "503 with retry advice": number; "503 without": number; "2xx too early": number; "no answer": number; other: number; waited: number };
-  readonly latency: ReturnType<typeof createLatency>;
-}
-/** Queues commands for a separate device while nothing can be stored, and counts the answers. */
-const askMeanwhile = async (rig: Rig, deviceId: string, during: () => boolean): Promise<Asked> => {
-  const http = createHttp(urlOf(rig.apiProxy), 32);
-  const answers: Asked["answers"] = { "503 with retry advice": 0, "503 without": 0, "2xx too early": 0, "no answer": 0, other: 0, waited: 0 };
-  const latency = createLatency();
-  const askOnce = async (): Promise<void> => {
-    const startMs = time.elapsedMs();
-    const headers = { "x-api-key": rig.credentials.apiKey, "x-svc-tenant-id": rig.credentials.tenantId, "idempotency-key": randomUUID() };
-    const request = { method: "POST", path: `/v1/devices/${deviceId}/commands`, headers, body: JSON.stringify({ type: "ping", payload: {} }) } as const;
-    const answer = await http.call(request).catch((error: unknown) => {
-      if (error instanceof NoAnswer) return null;
-      throw error;
-    });
-    latency.add(time.elapsedMs() - startMs);
-    if (answer === null) answers["no answer"] += 1;
-    else if (answer.status === 503) answers[retryAfterMs(answer) === null ? "503 without" : "503 with retry advice"] += 1;
-    else if (answer.status !== 201) answers.other += 1;
-    else answers[during() ? "2xx too early" : "waited"] += 1;
-  };
-  const asking: Promise<void>[] = [];
-  while (during()) {
-    asking.push(askOnce());
-    await pause(time, 400);
-  }
-  await Promise.all(asking);
-  http.close();
-  return { answers, latency };
-};
-
 const LEAST_SECONDS = { full: 36, short: 6 };
 
 const postgresUnreachable: Scenario = {
@@ -111,11 +76,9 @@ const postgresUnreachable: Scenario = {
         },
         relief: () => rig.databaseProxy.calm(),
       });
-      const { answers, latency } = state.asked ?? { answers: null, latency: createLatency() };
+      const answers = state.asked?.answers ?? null;
       const wrong = answers === null ? 1 : answers["503 without"] + answers["no answer"] + answers.other + answers["2xx too early"];
-      const told = Object.entries(answers ?? {}).filter(([, count]) => count > 0);
-      const words = told.map(([how, count]) => `${count} ${how}`).join(", ");
-      const note = `calls in the gap: ${words}; answered after ${Math.round(latency.percentiles().p50 ?? 0)} ms (p50), ${Math.round(latency.percentiles().p99 ?? 0)} ms (p99)`;
+      const note = state.asked === null ? "nobody was asked" : toldOf(state.asked);
       return { ...trial, violations: { ...trial.violations, "wrong-answer-in-gap": wrong }, notes: [...trial.notes, note] };
     } finally {
       await rig.close();

@@ -1,0 +1,192 @@
+// A database that answers and says no: it is read-only, its disk is full, another server has become the writer, or somebody holds a table.
+import { execFile } from "node:child_process";
+import { chown, mkdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { pause, systemTime as time } from "../../../../agent-sim/agent/index.ts";
+import { makeFolder } from "../../../kit/setup/workspace.ts";
+import { type Asked, askMeanwhile, queueOnce, toldOf } from "../../rig/ask-meanwhile.ts";
+import type { ProxyOptions } from "../../rig/proxy.ts";
+import { createRig, type Rig, type RigOptions } from "../../rig/rig.ts";
+import { ask, openSql } from "../../rig/sql.ts";
+import type { Context, Scenario, ScenarioOutcome } from "../../scenario.ts";
+import { runTrial, type TrialStage } from "../../trial.ts";
+
+const run = promisify(execFile);
+
+/** The gateway meets an error that its table does not know, so it keeps its sessions and answers 500. */
+const unknown =
+  (sqlState: string): NonNullable<ProxyOptions["filter"]> =>
+  () => {
+    const [said, heard] = [Buffer.from(`C${sqlState}\0`, "latin1"), Buffer.from("CXX000\0", "latin1")];
+    return (direction, chunk) => {
+      if (direction === "up") return chunk;
+      const changed = Buffer.from(chunk);
+      for (let at = changed.indexOf(said); at >= 0; at = changed.indexOf(said, at + 1)) heard.copy(changed, at);
+      return changed;
+    };
+  };
+
+interface Refusing {
+  readonly sqlState: string;
+  readonly rig?: Partial<RigOptions>;
+  /** Some calls may succeed meanwhile. */
+  readonly lenient?: boolean;
+  /** Makes the database refuse; the returned function ends that. */
+  begin(rig: Rig): Promise<() => Promise<void>>;
+  readonly words: string;
+}
+
+const GAP_MS = { full: 20_000, short: 4_000 };
+/** Calls go on within this time of the end. */
+const BACK_MS = 10_000;
+const LOOK_MS = 100;
+
+/** How long until a command can be queued again. */
+const backAfter = async (rig: Rig, deviceId: string): Promise<number> => {
+  const startMs = time.elapsedMs();
+  while (time.elapsedMs() - startMs < BACK_MS) {
+    if ((await queueOnce(rig, rig.http, deviceId))?.status === 201) return time.elapsedMs() - startMs;
+    await pause(time, LOOK_MS);
+  }
+  return BACK_MS;
+};
+
+const refuse = async (
+  { seed, scale, control }: Context,
+  { sqlState, rig: rigOptions = {}, lenient = false, begin, words }: Refusing,
+): Promise<ScenarioOutcome> => {
+  const rig = await createRig({ nodes: 1, seed, ...rigOptions, ...(control ? { databaseFilter: unknown(sqlState) } : {}) });
+  const gapMs = scale.seconds > 10 ? GAP_MS.full : GAP_MS.short;
+  const state: { asked: Asked | null; during: boolean; backMs: number } = { asked: null, during: true, backMs: BACK_MS };
+  try {
+    const [bystander] = await rig.provision(1);
+    const deviceId = bystander?.deviceId ?? "";
+    const trouble = async ({ fault, wait }: TrialStage): Promise<void> => {
+      await wait(1_000);
+      fault(words);
+      const end = await begin(rig);
+      const asking = askMeanwhile(rig, deviceId, () => state.during);
+      await wait(gapMs);
+      state.during = false;
+      await end();
+      state.backMs = await backAfter(rig, deviceId);
+      state.asked = await asking;
+    };
+    const seconds = Math.max(scale.seconds, gapMs / 1_000 + 3);
+    const trial = await runTrial({ rig, seed, scale: { ...scale, seconds }, impatient: control, trouble });
+    const { asked, backMs } = state;
+    const answers = asked?.answers;
+    const wrong = answers === undefined ? 1 : answers["503 without"] + answers["no answer"] + answers.other + (lenient ? 0 : answers["2xx too early"]);
+    const violations = {
+      ...trial.violations,
+      "wrong-answer-in-gap": wrong,
+      "later-than-8s": answers?.["later than 8 s"] ?? 1,
+      "not-back-in-10s": backMs < BACK_MS ? 0 : 1,
+    };
+    return {
+      ...trial,
+      violations,
+      notes: [...trial.notes, asked === null ? "nobody was asked" : toldOf(asked), `back ${Math.round(backMs)} ms after the end`],
+    };
+  } finally {
+    await rig.close();
+  }
+};
+
+const scenario = (name: string, claim: string, how: string, refusing: Refusing & { readonly red?: string }): Scenario => ({
+  name,
+  promise: "R3",
+  claim,
+  control: { how, red: refusing.red ?? "wrong-answer-in-gap" },
+  run: (context) => refuse(context, refusing),
+});
+
+/** ALTER SYSTEM takes no transaction, so each statement goes alone. Open sessions follow, as those of a demoted writer do. */
+const setReadOnly = async (rig: Rig, on: boolean): Promise<void> => {
+  await ask(rig.postgres, `alter system set default_transaction_read_only = ${on ? "on" : "off"}`);
+  await ask(rig.postgres, "select pg_reload_conf()");
+};
+
+/** A table on a file system of 16 MiB that something else fills up. */
+const fillDisk = async (rig: Rig): Promise<() => Promise<void>> => {
+  const disk = join(makeFolder("disk"), "small");
+  await mkdir(disk, { mode: 0o755 });
+  await run("mount", ["-t", "tmpfs", "-o", "size=16m,mode=755", "tmpfs", disk]);
+  const [{ path } = { path: "" }] = await ask<{ path: string }>(rig.postgres, "select setting as path from pg_settings where name = 'data_directory'");
+  const { uid, gid } = await stat(path);
+  await chown(disk, uid, gid);
+  await ask(rig.postgres, `create tablespace small location '${disk}'`);
+  await ask(rig.postgres, "alter table commands set tablespace small");
+  await ask(rig.postgres, "create table filler (bytes text) tablespace small");
+  // Ever smaller pieces, so that not even a page is left.
+  for (const rows of [2_000, 500, 100, 20, 5, 1, 1, 1])
+    for (let n = 0; n < 20; n += 1) {
+      const filled = await ask(
+        rig.postgres,
+        `insert into filler select string_agg(md5(random()::text), '') from generate_series(1, 100 * ${rows}) as s group by s % ${rows}`,
+      ).catch(() => null);
+      if (filled === null) break;
+    }
+  return async () => {
+    await ask(rig.postgres, "drop table filler");
+    await ask(rig.postgres, "alter table commands set tablespace pg_default");
+    await ask(rig.postgres, "drop tablespace small");
+    await run("umount", [disk]);
+  };
+};
+
+/** The proxy goes on to serve open sessions by the former writer, as a balancer does that knows only connections. */
+const switchOver = async (rig: Rig): Promise<() => Promise<void>> => {
+  const { standby } = rig;
+  if (standby === null) throw new Error("this rig has no standby");
+  await setReadOnly(rig, true);
+  return async () => {
+    await standby.promote();
+    rig.failOver();
+  };
+};
+
+const lockTable = async (rig: Rig): Promise<() => Promise<void>> => {
+  const sql = await openSql(rig.postgres);
+  await sql.query("begin");
+  await sql.query("lock table commands in access exclusive mode");
+  return async () => {
+    await sql.query("rollback");
+    await sql.close();
+  };
+};
+
+export const refusalScenarios: readonly Scenario[] = [
+  scenario(
+    "postgres-read-only",
+    "while the database takes no changes every call gets 503 with Retry-After, and nothing is lost",
+    "the gateway does not know 25006",
+    {
+      ...{ sqlState: "25006", words: "the database is set to read-only" },
+      begin: async (rig) => {
+        await setReadOnly(rig, true);
+        return () => setReadOnly(rig, false);
+      },
+    },
+  ),
+  scenario(
+    "postgres-disk-full",
+    "while the disk is full every call that fails gets 503 with Retry-After, and nothing is lost",
+    "the gateway does not know 53100",
+    {
+      ...{ sqlState: "53100", words: "the disk of the commands is full", lenient: true, begin: fillDisk },
+    },
+  ),
+  scenario(
+    "postgres-switchover",
+    "creates go on within 10 s of a new writer although the former one keeps its sessions",
+    "no eviction: the gateway does not know 25006",
+    {
+      ...{ sqlState: "25006", rig: { standby: "sync" }, words: "the writer is demoted and keeps its sessions", begin: switchOver, red: "not-back-in-10s" },
+    },
+  ),
+  scenario("table-lock", "behind a locked table every call ends within 8 s with 503 and Retry-After, and nothing is lost", "the gateway does not know 55P03", {
+    ...{ sqlState: "55P03", words: "somebody locks the table of commands", begin: lockTable },
+  }),
+];
