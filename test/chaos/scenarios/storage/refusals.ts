@@ -32,6 +32,8 @@ interface Refusing {
   readonly rig?: Partial<RigOptions>;
   /** Some calls may succeed meanwhile. */
   readonly lenient?: boolean;
+  /** Before the load; the returned function runs at the end. */
+  prepare?(rig: Rig): Promise<() => Promise<void>>;
   /** Makes the database refuse; the returned function ends that. */
   begin(rig: Rig): Promise<() => Promise<void>>;
   readonly words: string;
@@ -54,12 +56,14 @@ const backAfter = async (rig: Rig, deviceId: string): Promise<number> => {
 
 const refuse = async (
   { seed, scale, control }: Context,
-  { sqlState, rig: rigOptions = {}, lenient = false, begin, words }: Refusing,
+  { sqlState, rig: rigOptions = {}, lenient = false, prepare, begin, words }: Refusing,
 ): Promise<ScenarioOutcome> => {
   const rig = await createRig({ nodes: 1, seed, ...rigOptions, ...(control ? { databaseFilter: unknown(sqlState) } : {}) });
   const gapMs = scale.seconds > 10 ? GAP_MS.full : GAP_MS.short;
   const state: { asked: Asked | null; during: boolean; backMs: number } = { asked: null, during: true, backMs: BACK_MS };
+  let undo: (() => Promise<void>) | undefined;
   try {
+    undo = await prepare?.(rig);
     const [bystander] = await rig.provision(1);
     const deviceId = bystander?.deviceId ?? "";
     const trouble = async ({ fault, wait }: TrialStage): Promise<void> => {
@@ -67,7 +71,7 @@ const refuse = async (
       fault(words);
       const end = await begin(rig);
       const asking = askMeanwhile(rig, deviceId, () => state.during);
-      await wait(gapMs);
+      await pause(time, gapMs);
       state.during = false;
       await end();
       state.backMs = await backAfter(rig, deviceId);
@@ -78,9 +82,11 @@ const refuse = async (
     const { asked, backMs } = state;
     const answers = asked?.answers;
     const wrong = answers === undefined ? 1 : answers["503 without"] + answers["no answer"] + answers.other + (lenient ? 0 : answers["2xx too early"]);
+    const refused = answers?.["503 with retry advice"] ?? 0;
     const violations = {
       ...trial.violations,
       "wrong-answer-in-gap": wrong,
+      "nothing-was-refused": control || refused > 0 ? 0 : 1,
       "later-than-8s": answers?.["later than 8 s"] ?? 1,
       "not-back-in-10s": backMs < BACK_MS ? 0 : 1,
     };
@@ -90,6 +96,7 @@ const refuse = async (
       notes: [...trial.notes, asked === null ? "nobody was asked" : toldOf(asked), `back ${Math.round(backMs)} ms after the end`],
     };
   } finally {
+    await undo?.();
     await rig.close();
   }
 };
@@ -108,32 +115,37 @@ const setReadOnly = async (rig: Rig, on: boolean): Promise<void> => {
   await ask(rig.postgres, "select pg_reload_conf()");
 };
 
-/** A table on a file system of 16 MiB that something else fills up. */
-const fillDisk = async (rig: Rig): Promise<() => Promise<void>> => {
+/** Puts the commands on a file system of 16 MiB; the returned function gives it back. */
+const useSmallDisk = async (rig: Rig): Promise<() => Promise<void>> => {
   const disk = join(makeFolder("disk"), "small");
   await mkdir(disk, { mode: 0o755 });
   await run("mount", ["-t", "tmpfs", "-o", "size=16m,mode=755", "tmpfs", disk]);
   const [{ path } = { path: "" }] = await ask<{ path: string }>(rig.postgres, "select setting as path from pg_settings where name = 'data_directory'");
   const { uid, gid } = await stat(path);
   await chown(disk, uid, gid);
-  await ask(rig.postgres, `create tablespace small location '${disk}'`);
-  await ask(rig.postgres, "alter table commands set tablespace small");
-  await ask(rig.postgres, "create table filler (bytes text) tablespace small");
-  // Ever smaller pieces, so that not even a page is left.
-  for (const rows of [2_000, 500, 100, 20, 5, 1, 1, 1])
-    for (let n = 0; n < 20; n += 1) {
-      const filled = await ask(
-        rig.postgres,
-        `insert into filler select string_agg(md5(random()::text), '') from generate_series(1, 100 * ${rows}) as s group by s % ${rows}`,
-      ).catch(() => null);
-      if (filled === null) break;
-    }
+  for (const text of [
+    `create tablespace small location '${disk}'`,
+    "alter table commands set tablespace small",
+    "create table filler (bytes text) tablespace small",
+  ])
+    await ask(rig.postgres, text);
   return async () => {
-    await ask(rig.postgres, "drop table filler");
-    await ask(rig.postgres, "alter table commands set tablespace pg_default");
-    await ask(rig.postgres, "drop tablespace small");
+    await rig.postgres.stop();
     await run("umount", [disk]);
   };
+};
+
+/** Something else fills the disk, in ever smaller pieces, so that not even a page is left. */
+const fillDisk = async (rig: Rig): Promise<() => Promise<void>> => {
+  const sql = await openSql(rig.postgres);
+  for (const rows of [50_000, 10_000, 2_000, 500, 100, 20])
+    for (let isFree = true; isFree; )
+      isFree = await sql.query(`insert into filler select repeat(md5(random()::text), 10) from generate_series(1, ${rows})`).then(
+        () => true,
+        () => false,
+      );
+  await sql.close();
+  return async () => void (await ask(rig.postgres, "drop table filler"));
 };
 
 /** The proxy goes on to serve open sessions by the former writer, as a balancer does that knows only connections. */
@@ -175,7 +187,7 @@ export const refusalScenarios: readonly Scenario[] = [
     "while the disk is full every call that fails gets 503 with Retry-After, and nothing is lost",
     "the gateway does not know 53100",
     {
-      ...{ sqlState: "53100", words: "the disk of the commands is full", lenient: true, begin: fillDisk },
+      ...{ sqlState: "53100", words: "the disk of the commands is full", lenient: true, prepare: useSmallDisk, begin: fillDisk },
     },
   ),
   scenario(
