@@ -26,6 +26,8 @@ export const COMMON_ENV = {
   ACCEPT_PER_SECOND: "4000",
   COMMAND_QUEUE_PER_DEVICE: "2000",
   SHUTDOWN_SECONDS: "20",
+  // One tenant makes all calls.
+  DATABASE_TENANT_PERCENT: "100",
   // Several gateways share one machine here, so event loop delay means nothing.
   OVERLOAD_LOOP_MS: "60000",
   LEAVE_NOTICE_SECONDS: "0",
