@@ -39,7 +39,7 @@ interface Refusing {
   readonly words: string;
 }
 
-const GAP_MS = { full: 20_000, short: 4_000 };
+const GAP_MS = { full: 20_000, short: 10_000 };
 /** Calls go on within this time of the end. */
 const BACK_MS = 10_000;
 const LOOK_MS = 100;
