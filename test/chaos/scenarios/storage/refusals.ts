@@ -198,7 +198,12 @@ export const refusalScenarios: readonly Scenario[] = [
       ...{ sqlState: "25006", rig: { standby: "sync" }, words: "the writer is demoted and keeps its sessions", begin: switchOver, red: "not-back-in-10s" },
     },
   ),
-  scenario("table-lock", "behind a locked table every call ends within 8 s with 503 and Retry-After, and nothing is lost", "the gateway does not know 55P03", {
-    ...{ sqlState: "55P03", words: "somebody locks the table of commands", begin: lockTable },
-  }),
+  scenario(
+    "table-lock",
+    "behind a locked table every call ends within 8 s with 503 and Retry-After, and nothing is lost",
+    "the gateway does not know 55P03, so it takes agents' results for wrong and drops them",
+    {
+      ...{ sqlState: "55P03", words: "somebody locks the table of commands", begin: lockTable, red: "ok-unfinished" },
+    },
+  ),
 ];
