@@ -1,7 +1,6 @@
 // How a node divides its PostgreSQL sessions among classes of work and tenants, as settings.
 import { z } from "zod";
 import { integer } from "./config-values.ts";
-import { type Bulkheads, divided } from "./platform/database/bulkheads.ts";
 
 const sessions = z.coerce.number().int().min(1).max(200).optional();
 
@@ -16,16 +15,3 @@ export const databaseSettings = {
   ),
   DATABASE_LIST_SECONDS: integer(3, 1, 5).describe("time limit of a statement of a read or an export"),
 };
-
-const Settings = z.object(databaseSettings);
-type Config = z.output<typeof Settings>;
-
-export const bulkheadsOf = (config: Config): Bulkheads => ({
-  sizes: divided(config.DATABASE_POOL, {
-    agents: config.DATABASE_SESSIONS_AGENTS,
-    writes: config.DATABASE_SESSIONS_WRITES,
-    lists: config.DATABASE_SESSIONS_LISTS,
-    jobs: config.DATABASE_SESSIONS_JOBS,
-  }),
-  tenantPercent: config.DATABASE_TENANT_PERCENT,
-});

@@ -4,10 +4,10 @@ import { parseArgs } from "node:util";
 import { type App, createApp } from "./app.ts";
 import { checkCertificate } from "./certificate.ts";
 import { type Config, hasLocalOperator, LOCAL_USER, publicUrlOf, readConfig } from "./config.ts";
-import { bulkheadsOf } from "./config-database.ts";
 import { ConfigError } from "./core/errors.ts";
 import { checkFree } from "./gateway/http/free-port.ts";
 import { ListenError } from "./gateway/http/listen-error.ts";
+import { bulkheadsOf } from "./platform/database/bulkheads.ts";
 import { createLog, type ProcessLog } from "./platform/telemetry/log.ts";
 import { READY, REPLACED, startWorkers } from "./workers.ts";
 

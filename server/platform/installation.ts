@@ -1,12 +1,12 @@
 // What the gateway and the command line share: the migrated database and the keys of this installation.
 import { join } from "node:path";
 import type { Config } from "../config.ts";
-import { bulkheadsOf } from "../config-database.ts";
 import { ConfigError } from "../core/errors.ts";
 import type { Lifecycle } from "../core/lifecycle/lifecycle.ts";
 import type { Outbound } from "../core/ports/outbound.ts";
 import type { HoldVersion } from "../core/rows/row-versions.ts";
 import { keep, readKept } from "./data-dir.ts";
+import { bulkheadsOf } from "./database/bulkheads.ts";
 import { type Db, openDb } from "./database/db.ts";
 import { isUnavailable } from "./database/db-errors.ts";
 import { type MigrateOptions, migrate } from "./database/migrate.ts";

@@ -4,9 +4,10 @@ import { AppError } from "../../core/errors.ts";
 import { type Emit, happened, type SqlTx } from "../../core/events.ts";
 import type { AgentSessions, DuplicateProbe, PresenceUpdate, SessionHello, SocketPresence } from "../../core/ports/agent-sessions.ts";
 import type { DeviceRef } from "../../core/ports/delivery.ts";
-import { type CreateBatch, settleBatch } from "../../platform/database/batch.ts";
+import { settleInHalves } from "../../core/rows/split-batch.ts";
+import type { CreateBatch } from "../../platform/database/batch.ts";
 import type { Db } from "../../platform/database/db.ts";
-import { isTemporary } from "../../platform/database/db-errors.ts";
+import { failsAlone, isTemporary } from "../../platform/database/db-errors.ts";
 import type { Job } from "../../platform/jobs.ts";
 import { createOfflineSweep, OFFLINE_JOB } from "./offline-sweep.ts";
 import type { DeviceSettings } from "./settings.ts";
@@ -177,7 +178,7 @@ export const createPresence = (deps: PresenceDeps): Presence => {
     }, settings.hellos),
     reportDuplicate,
     flush: async (updates) => {
-      const settled = await settleBatch(updates, flush);
+      const settled = await settleInHalves(updates, flush, failsAlone);
       for (const result of settled) {
         if (result.status === "fulfilled") continue;
         if (isTemporary(result.reason)) throw result.reason;

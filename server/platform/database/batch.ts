@@ -2,7 +2,7 @@
 import { AppError } from "../../core/errors.ts";
 import { type Flush, settleInHalves } from "../../core/rows/split-batch.ts";
 import { CALL_BUDGET_MS, currentWork, runAs, Work, type WorkClass } from "../../core/work.ts";
-import { isTemporary, noAnswer } from "./db-errors.ts";
+import { failsAlone, noAnswer } from "./db-errors.ts";
 
 export interface BatchOptions {
   /** A batch joins calls of several tenants and perhaps of several classes: it takes sessions of this one. */
@@ -32,10 +32,6 @@ interface Waiting<I, O> {
   timer: NodeJS.Timeout | undefined;
 }
 
-/** Items that fail for the database's sake fail together: each half would wait for the same lock again. */
-export const settleBatch = <I, O>(items: readonly I[], flush: Flush<I, O>): ReturnType<typeof settleInHalves<I, O>> =>
-  settleInHalves(items, flush, (error) => !isTemporary(error));
-
 /** Timers of equal length share one list, so limits come in steps. */
 const STEP_MS = 50;
 
@@ -50,7 +46,7 @@ export const createBatch = <I, O>(
 
   const run = async (calls: readonly Waiting<I, O>[]): Promise<void> => {
     const items = calls.map(({ item }) => item);
-    const settle = () => (neverSplit ? settleInHalves(items, flush, () => false) : settleBatch(items, flush));
+    const settle = () => settleInHalves(items, flush, (error) => !neverSplit && failsAlone(error));
     const work = new Work(workClass, CALL_BUDGET_MS);
     const results = await runAs(work, settle);
     work.end();

@@ -126,3 +126,17 @@ export const divided = (poolSize: number, given: Partial<Readonly<Record<WorkCla
   for (const workClass of WORK_CLASSES) sizes[workClass] = given[workClass] ?? sizes[workClass];
   return sizes;
 };
+
+/** Of a node's settings, those that divide its sessions. */
+type BulkheadSettings = Readonly<Record<"DATABASE_POOL" | "DATABASE_TENANT_PERCENT", number>> &
+  Readonly<Partial<Record<`DATABASE_SESSIONS_${Uppercase<WorkClass>}`, number | undefined>>>;
+
+export const bulkheadsOf = (config: BulkheadSettings): Bulkheads => ({
+  sizes: divided(config.DATABASE_POOL, {
+    agents: config.DATABASE_SESSIONS_AGENTS,
+    writes: config.DATABASE_SESSIONS_WRITES,
+    lists: config.DATABASE_SESSIONS_LISTS,
+    jobs: config.DATABASE_SESSIONS_JOBS,
+  }),
+  tenantPercent: config.DATABASE_TENANT_PERCENT,
+});

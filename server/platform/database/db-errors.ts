@@ -188,6 +188,9 @@ export const isLoginRefused = (error: unknown): boolean => layers(error).some(({
 /** The request is in order: the database is away or rolled the work back. */
 export const isTemporary = (error: unknown): boolean => failureOf(error) !== null;
 
+/** Of a batch, one item may be to blame. Items that fail for the database's sake fail together: each half would wait for the same lock again. */
+export const failsAlone = (error: unknown): boolean => !isTemporary(error);
+
 /** The transaction has failed earlier; this only says so. */
 export const isAborted = (error: unknown): boolean => typeof error === "object" && error !== null && "code" in error && error.code === "25P02";
 
