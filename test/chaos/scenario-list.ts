@@ -28,6 +28,7 @@ import { slowPeerScenarios } from "./scenarios/slow-peers.ts";
 import { databaseScenarios } from "./scenarios/storage/database.ts";
 import { failoverScenarios } from "./scenarios/storage/failover.ts";
 import { lostCommitScenarios } from "./scenarios/storage/lost-commits.ts";
+import { migrationScenarios } from "./scenarios/storage/migrations.ts";
 import { refusalScenarios } from "./scenarios/storage/refusals.ts";
 import { stormScenarios } from "./scenarios/storm.ts";
 import { twinScenarios } from "./scenarios/twins.ts";
@@ -41,6 +42,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...databaseScenarios,
   ...failoverScenarios,
   ...refusalScenarios,
+  ...migrationScenarios,
   ...deathScenarios,
   ...agentScenarios,
   ...firstLevelScenarios,

@@ -77,7 +77,7 @@ const postgresUnreachable: Scenario = {
         relief: () => rig.databaseProxy.calm(),
       });
       const answers = state.asked?.answers ?? null;
-      const wrong = answers === null ? 1 : answers["503 without"] + answers["no answer"] + answers.other + answers["2xx too early"];
+      const wrong = answers === null ? 1 : answers["503 without"] + answers["no answer"] + answers.other + answers["2xx meanwhile"];
       const note = state.asked === null ? "nobody was asked" : toldOf(state.asked);
       return { ...trial, violations: { ...trial.violations, "wrong-answer-in-gap": wrong }, notes: [...trial.notes, note] };
     } finally {

@@ -81,13 +81,13 @@ const refuse = async (
     const trial = await runTrial({ rig, seed, scale: { ...scale, seconds }, impatient: control, trouble });
     const { asked, backMs } = state;
     const answers = asked?.answers;
-    const wrong = answers === undefined ? 1 : answers["503 without"] + answers["no answer"] + answers.other + (lenient ? 0 : answers["2xx too early"]);
+    const wrong = answers === undefined ? 1 : answers["503 without"] + answers["no answer"] + answers.other + (lenient ? 0 : answers["2xx meanwhile"]);
     const refused = answers?.["503 with retry advice"] ?? 0;
     const violations = {
       ...trial.violations,
       "wrong-answer-in-gap": wrong,
       "nothing-was-refused": control || refused > 0 ? 0 : 1,
-      "later-than-8s": answers?.["later than 8 s"] ?? 1,
+      "later-than-8s": answers?.["too late"] ?? 1,
       "not-back-in-10s": backMs < BACK_MS ? 0 : 1,
     };
     return {
