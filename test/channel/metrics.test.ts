@@ -11,7 +11,7 @@ import { startDeafProxy, startRedis, type TestRedis } from "../kit/stores/redis.
 import { type AgentSocket, attempt, connect, greet } from "./harness.ts";
 
 const NODE = "node-watched";
-/** The database connections of a test world. */
+/** The sessions for calls that read. */
 const POOL = 8;
 let redis: TestRedis;
 let proxy: Awaited<ReturnType<typeof startDeafProxy>>;
@@ -39,7 +39,7 @@ beforeAll(async () => {
   redis = await startRedis();
   proxy = await startDeafProxy(redis.port);
   world = await startWorld(
-    { REDIS_URL: proxy.url, NODE_ID: NODE, ACCEPT_PER_SECOND: "1000", RATE_LIMIT_CONNECT: "off" },
+    { REDIS_URL: proxy.url, NODE_ID: NODE, ACCEPT_PER_SECOND: "1000", RATE_LIMIT_CONNECT: "off", DATABASE_SESSIONS_LISTS: `${POOL}` },
     {
       settings: {
         cluster: { bus: { probeEveryMs: 100 } },

@@ -7,6 +7,7 @@ import { AppError, isAppError } from "../../../server/core/errors.ts";
 import type { Commit, Committed, Handlers, KeyedCall, Reply } from "../../../server/core/feature.ts";
 import type { AuditTrail } from "../../../server/core/ports/audit.ts";
 import type { OpenScope, Principal, TenantFacts, TenantScope } from "../../../server/core/scope.ts";
+import { duplicateError } from "../../../server/platform/database/unique-indexes.ts";
 
 export const anyone = (ip = "192.0.2.1"): OpenScope => ({ tenantId: null, tenant: null, principal: null, requestId: "req_test", ip, traceparent: null });
 
@@ -63,7 +64,12 @@ export const callable = <G extends Group>(group: G, handlers: Handlers<G>, db?: 
         commit: committing(db),
       };
       const handler = handlers[name as keyof Handlers<G>] as (call: KeyedCall, input: unknown) => Promise<unknown>;
-      return resultOf(operation, await handler(call, operation.input.parse(input)));
+      const parsed = operation.input.parse(input);
+      try {
+        return resultOf(operation, await handler(call, parsed));
+      } catch (error) {
+        throw isAppError(error) ? error : (duplicateError(error, parsed) ?? error);
+      }
     };
   return Object.fromEntries(Object.entries(group.operations).map(([name, operation]) => [name, run(name, operation)])) as never;
 };
