@@ -1,4 +1,4 @@
-// What each setting is and means, with secrets masked: for `npm run cli -- config` and README's table.
+// What each setting is and means, with secrets masked: for `npm run cli -- config` and the table in docs/settings.md.
 import { type Config, Settings } from "./config.ts";
 import { words } from "./config-values.ts";
 
@@ -34,7 +34,7 @@ export const describeConfig = (config: Omit<Config, "setUpBy">): readonly Config
   }));
 };
 
-/** README's table. */
+/** The table in docs/settings.md. */
 export const settingsTable = (): string => {
   const rows = describeConfig(Settings.parse({})).map(({ name, fallback, meaning }) => `| \`${name}\` | ${fallback} | ${meaning} |`);
   return ["| Setting | Default | Meaning |", "|---|---|---|", ...rows].join("\n");

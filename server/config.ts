@@ -22,7 +22,7 @@ const UNSAFE = {
 type Unsafe = keyof typeof UNSAFE;
 const UNSAFE_NAMES = Object.keys(UNSAFE) as [Unsafe, ...Unsafe[]];
 
-/** Every setting with its default and meaning. `npm run docs:settings` prints README's table from it. */
+/** Every setting with its default and meaning. `npm run docs:settings` writes docs/settings.md from it. */
 export const Settings = z.object({
   PORT: integer(8080, 0, 65_535).describe("port of the public listener (REST, tRPC, agent socket); 0 takes a free one"),
   HOST: z.string().min(1).default("127.0.0.1").describe("address of the public listener"),

@@ -28,11 +28,9 @@ const { version, license } = JSON.parse(await read("package.json")) as { version
 const [index, router, readme, licence] = await Promise.all([
   read("protocol/client/index.ts"),
   read("protocol/client/router.ts"),
-  read("README.md"),
+  read("protocol/client/README.md"),
   read("LICENSE"),
 ]);
-const [, portals] = /\n## Portals: the typed client\n(.*?)\n## /su.exec(readme) ?? [];
-if (portals === undefined) throw new Error('README.md has no section "Portals: the typed client"');
 
 /** From the version that @trpc/tanstack-react-query requires; the gateway's tests use a later one. */
 const TRPC = "^11.22.1";
@@ -55,7 +53,7 @@ const files = {
   "index.d.ts": declarationOf(index, "index.ts"),
   "router.d.ts": declarationOf(router, "router.ts"),
   "contract.d.ts": indented(declareContract()),
-  "README.md": `# @mooring/client\n${portals}`,
+  "README.md": readme,
   LICENSE: licence,
 };
 await rm(OUT, { recursive: true, force: true });

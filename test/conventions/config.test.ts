@@ -1,11 +1,11 @@
-// Settings: one error lists all problems, the displayed configuration masks secrets, and README's table equals the schema's.
+// Settings: one error lists all problems, the displayed configuration masks secrets, and the table in docs/settings.md equals the schema's.
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "vitest";
 import { readConfig, Settings } from "../../server/config.ts";
 import { describeConfig, settingsTable } from "../../server/config-table.ts";
 import { ConfigError } from "../../server/core/errors.ts";
 import { reachOf } from "../../server/set-up.ts";
-import { BETWEEN, README } from "./write-settings.ts";
+import { BETWEEN, SETTINGS_PAGE } from "./write-settings.ts";
 
 const KEY = Buffer.alloc(32, 9).toString("base64");
 const PRODUCTION = {
@@ -200,8 +200,8 @@ describe("the displayed configuration", () => {
     expect(row("HOST")).toMatchObject({ value: "127.0.0.1", fallback: "127.0.0.1" });
   });
 
-  test("README's table equals the schema's (npm run docs:settings writes it)", async () => {
-    const [table = "the marks are missing"] = BETWEEN.exec(await readFile(README, "utf8")) ?? [];
+  test("the table in docs/settings.md equals the schema's (npm run docs:settings writes it)", async () => {
+    const [table = "the marks are missing"] = BETWEEN.exec(await readFile(SETTINGS_PAGE, "utf8")) ?? [];
     expect(table.trim()).toBe(settingsTable());
   });
 });

@@ -1,8 +1,10 @@
-// The documents match the code: every term of the glossary occurs in it, and every link, path and npm script exists.
+// The documents match the code: every term of the glossary occurs in it, and every link, path and npm script exists. README stays short, nothing stands twice,
+// and what a reader types step by step, a test runs.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import { shellBlocksIn, stepsOf, WALKTHROUGHS } from "../flows/walkthroughs.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
@@ -13,8 +15,19 @@ const filesIn = (folder: string, ending: string): readonly string[] =>
 
 const DOCUMENTS = [
   ...readdirSync(ROOT).filter((name) => name.endsWith(".md") && name !== "CHANGELOG.md"),
-  ...["docs", "protocol"].flatMap((folder) => filesIn(folder, ".md")),
+  ...["docs", "protocol", "server", "test"].flatMap((folder) => filesIn(folder, ".md")),
 ];
+
+/** The fragments that a document offers, as GitHub makes them from its headings. */
+const anchorsIn = (text: string): ReadonlySet<string> =>
+  new Set(
+    [...text.matchAll(/^#+ (.+)$/gm)].map(([, title = ""]) =>
+      title
+        .toLowerCase()
+        .replaceAll(/[^\w\- ]/g, "")
+        .replaceAll(" ", "-"),
+    ),
+  );
 
 describe("the glossary", () => {
   const terms = [...read("docs/glossary.md").matchAll(/^- \*\*(.+?)\*\*: \S/gm)].map(([, term = ""]) => term);
@@ -59,6 +72,12 @@ describe("every document", () => {
     expect(links.filter((link) => !existsSync(join(ROOT, dirname(document), link)))).toEqual([]);
   });
 
+  test.each(DOCUMENTS)("%s links to headings that exist", (document) => {
+    const links = [...read(document).matchAll(/\]\((?!https?:|mailto:)([^)#]*)#([^)]+)\)/g)];
+    const missing = links.filter(([, file = "", fragment = ""]) => !anchorsIn(read(file === "" ? document : join(dirname(document), file))).has(fragment));
+    expect(missing.map(([link]) => link)).toEqual([]);
+  });
+
   test.each(DOCUMENTS)("%s names paths and npm scripts that exist", (document) => {
     const text = read(document);
     const paths = [...text.matchAll(/`((?:server|protocol|agent-sim|prisma|test|docs)\/[\w./-]+)`/g)].map(([, path = ""]) => path);
@@ -66,5 +85,49 @@ describe("every document", () => {
     const { scripts } = JSON.parse(read("package.json")) as { scripts: Readonly<Record<string, string>> };
     const named = [...text.matchAll(/npm run (?:--silent )?([a-z][\w:]*)/g)].map(([, script = ""]) => script);
     expect(named.filter((script) => !Object.hasOwn(scripts, script))).toEqual([]);
+  });
+});
+
+describe("the documents together", () => {
+  /** A longer README hides its first five minutes. */
+  const README_BYTES = 12_288;
+
+  test(`README has at most ${README_BYTES} bytes and leads to every document`, () => {
+    expect(Buffer.byteLength(read("README.md"))).toBeLessThanOrEqual(README_BYTES);
+    const pages = DOCUMENTS.filter((path) => /^docs\/[\w-]+\.md$/.test(path));
+    expect(pages.filter((path) => !read("README.md").includes(`](${path})`))).toEqual([]);
+  });
+
+  test("no paragraph, list item or row of a table stands twice", () => {
+    const seen = new Map<string, string>();
+    const twice = DOCUMENTS.flatMap((document) =>
+      read(document)
+        .replaceAll(/```.*?```/gsu, "")
+        .split(/\n\n|\n(?=[-|]|\d+\. )/)
+        .map((paragraph) => paragraph.replaceAll(/\s+/g, " ").trim())
+        .filter((paragraph) => paragraph.length >= 120)
+        .flatMap((paragraph) => {
+          const first = seen.get(paragraph);
+          seen.set(paragraph, document);
+          return first === undefined ? [] : [`${first} and ${document}: ${paragraph}`];
+        }),
+    );
+    expect(seen.size).toBeGreaterThan(100);
+    expect(twice).toEqual([]);
+  });
+
+  test("a test runs every shell step that continues the first five minutes", async () => {
+    const run = new Set((await Promise.all(WALKTHROUGHS.map(stepsOf))).flat());
+    const unrun = DOCUMENTS.flatMap((document) => shellBlocksIn(read(document)).map((block) => ({ document, block })))
+      .filter(({ block }) => /\$(?:baseUrl|token|apiKey|tenantId|home)\b/.test(block) && !run.has(block))
+      .map(({ document, block }) => `${document}: ${block}`);
+    expect(unrun).toEqual([]);
+  });
+
+  test("CONTRIBUTING begins with set-up in three commands", () => {
+    const [first = ""] = read("CONTRIBUTING.md").split("\n## ").slice(1);
+    const [commands = ""] = shellBlocksIn(first);
+    expect(first.split("\n")[0]).toBe("Set up");
+    expect(commands.trim().split("\n")).toHaveLength(3);
   });
 });

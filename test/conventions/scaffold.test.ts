@@ -9,7 +9,7 @@ import { namesOf, type Taken } from "../scaffold/names.ts";
 import { writeFeature } from "../scaffold/write.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const COPIED = ["protocol", "prisma", "server", "portal", "test", "package.json", "tsconfig.json", "CHANGELOG.md", "README.md", "LICENSE"];
+const COPIED = ["protocol", "prisma", "server", "portal", "test", "package.json", "tsconfig.json", "CHANGELOG.md", "LICENSE"];
 /** Entry points that import all new and changed files. */
 const CHECKED = [
   "server/main.ts",

@@ -1,9 +1,9 @@
-// The story of an app, as README tells it: the test takes "Install an app" out of the text and runs it with a real gateway, a real agent and real processes.
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
+// The story of an app, as docs/apps.md tells it: the test takes "Install an app" out of the text and runs it with a real gateway, a real agent and real
+// processes.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { freePort } from "../kit/net/free-port.ts";
-import { createSandbox, processesOf, ROOT, runToEnd, type Sandbox, startGatewayProcess } from "./processes.ts";
+import { createSandbox, processesOf, runToEnd, type Sandbox, startGatewayProcess } from "./processes.ts";
+import { FIVE_MINUTES, INSTALL_AN_APP, stepsOf } from "./walkthroughs.ts";
 
 let sandbox: Sandbox;
 beforeAll(async () => {
@@ -12,8 +12,6 @@ beforeAll(async () => {
 afterAll(() => sandbox.remove());
 
 const MARK = "--- next step ---";
-const stepsUnder = (readme: string, heading: string): readonly string[] =>
-  [...(readme.split(`## ${heading}\n`)[1]?.split("\n## ")[0] ?? "").matchAll(/```sh\n(.*?)```/gsu)].map(([, block = ""]) => block);
 
 interface Answer {
   readonly data: {
@@ -29,9 +27,8 @@ const answersIn = (text = ""): readonly Answer["data"][] =>
   text.split("\n").flatMap((line) => (line.startsWith('{"success":true') ? [(JSON.parse(line) as Answer).data] : []));
 
 test("a new user installs an app, changes it, breaks it, sees it restored, rolls forward and removes it", { timeout: 120_000 }, async () => {
-  const readme = await readFile(join(ROOT, "README.md"), "utf8");
-  const [start = "", bootstrap = ""] = stepsUnder(readme, "The first five minutes");
-  const steps = stepsUnder(readme, "Install an app");
+  const [start = "", bootstrap = ""] = await stepsOf(FIVE_MINUTES);
+  const steps = await stepsOf(INSTALL_AN_APP);
   const port = await freePort();
   const script = ["set -euo pipefail", bootstrap, `home=${sandbox.dir}`, ...steps.map((step) => `echo '${MARK}'\n${step}`)].join("\n");
   expect(script).toContain("port=8704");

@@ -1,9 +1,10 @@
-// README is true: the test takes its first five minutes and its second person out of the text and runs them
+// README is true: the test takes its first five minutes, and the second person of docs/access.md, out of the text and runs them
 // in a fresh folder against a gateway from `npm start`.
-import { readdir, readFile, symlink } from "node:fs/promises";
+import { readdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createSandbox, ROOT, runToEnd, type Sandbox, startGatewayProcess } from "./processes.ts";
+import { FIVE_MINUTES, SECOND_PERSON, stepsOf } from "./walkthroughs.ts";
 
 const LINKED: readonly string[] = ["package.json", "node_modules", "server", "dist"];
 
@@ -14,7 +15,6 @@ beforeAll(async () => {
 });
 afterAll(() => sandbox.remove());
 
-const BLOCK = /```sh\n(.*?)```/gsu;
 const MARK = "--- next step ---";
 /** Shorter runs than README's, because a test has no minute to spare. */
 const BRIEF: readonly (readonly [long: string, short: string])[] = [
@@ -22,16 +22,15 @@ const BRIEF: readonly (readonly [long: string, short: string])[] = [
   ["--seconds 10", "--seconds 4"],
 ];
 
-/** The steps under both headings, unchanged but for the shorter runs. */
-const stepsOf = (readme: string): readonly string[] => {
-  const text = ["The first five minutes", "People and access"].map((heading) => readme.split(`## ${heading}\n`)[1]?.split("\n## ")[0]).join("\n");
-  const steps = [...text.matchAll(BLOCK)].map(([, block = ""]) => block);
+/** The steps of both walkthroughs, unchanged but for the shorter runs. */
+const briefSteps = async (): Promise<readonly string[]> => {
+  const steps = [...(await stepsOf(FIVE_MINUTES)), ...(await stepsOf(SECOND_PERSON))];
   for (const [long] of BRIEF) if (!steps.some((step) => step.includes(long))) throw new Error(`README no longer contains ${long}`);
   return steps.map((step) => BRIEF.reduce((brief, [long, short]) => brief.replace(long, short), step));
 };
 
-test("the first five minutes of README and its second person work as written, twice", { timeout: 90_000 }, async () => {
-  const [start = "", ...steps] = stepsOf(await readFile(join(ROOT, "README.md"), "utf8"));
+test("the first five minutes and the second person work as written, twice", { timeout: 90_000 }, async () => {
+  const [start = "", ...steps] = await briefSteps();
   expect(start.trim()).toBe("npm start");
   await startGatewayProcess(sandbox.env, start.trim().split(" "), sandbox.dir);
 

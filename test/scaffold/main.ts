@@ -30,7 +30,7 @@ const main = (): void => {
   run("biome", "check", "--write", ...[...created, ...changed].filter((path) => /\.tsx?$/.test(path)));
   execFileSync("npm", ["run", "--silent", "generate"], { cwd: ROOT, stdio: ["ignore", "ignore", "inherit"] });
   process.stdout.write(
-    `Created:\n${created.map((path) => `  ${path}`).join("\n")}\nChanged:\n${changed.map((path) => `  ${path}`).join("\n")}\n\nTest it: npx vitest run --config test/vitest.config.ts test/features/${feature}/${feature}.test.ts\nNext: adapt it, see README, "Add a resource".\n`,
+    `Created:\n${created.map((path) => `  ${path}`).join("\n")}\nChanged:\n${changed.map((path) => `  ${path}`).join("\n")}\n\nTest it: npx vitest run --config test/vitest.config.ts test/features/${feature}/${feature}.test.ts\nNext: adapt it, see CONTRIBUTING.md, "Add a resource".\n`,
   );
 };
 
