@@ -1,11 +1,13 @@
 // The only access to time in agent-sim: wall clock, monotonic clock and timers, which tests replace.
-export interface Time {
+import { pause, type Timers } from "../../protocol/kit/timers.ts";
+
+export { pause };
+
+export interface Time extends Timers {
   /** Milliseconds since 1970 by this machine's clock, which may be wrong. */
   wallMs(): number;
   /** Monotonic milliseconds, for measuring and for deadlines. */
   elapsedMs(): number;
-  /** Runs once after the delay. Returns a function that cancels it. */
-  after(delayMs: number, run: () => void): () => void;
 }
 
 /** Rounds delays of a second and more up to 50 ms, so that thousands of agents share a few timer lists. */
@@ -21,19 +23,6 @@ export const systemTime: Time = {
     return () => clearTimeout(timer);
   },
 };
-
-/** Resolves after the delay or when the signal aborts; never rejects. */
-export const pause = (time: Time, delayMs: number, signal?: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    if (signal?.aborted) return resolve();
-    const done = (): void => {
-      cancel();
-      signal?.removeEventListener("abort", done);
-      resolve();
-    };
-    const cancel = time.after(delayMs, done);
-    signal?.addEventListener("abort", done, { once: true });
-  });
 
 /** Checks the condition every `everyMs` until it holds, the time is over or the signal aborts. Resolves to whether it held. */
 export const until = async (

@@ -1,7 +1,7 @@
 // Follows the lines that a foreign program says on standard output, for as long as somebody reads them.
+import { type ProgramOptions, startProgram } from "../../protocol/kit/programs/program.ts";
 import { openBytePipe } from "./byte-pipe.ts";
 import { type LineOptions, linesOf } from "./lines.ts";
-import { type ProgramOptions, startProgram } from "./program.ts";
 
 export interface FollowOptions extends Omit<ProgramOptions, "stdio" | "outlives">, LineOptions {}
 

@@ -36,8 +36,11 @@ const GUILTY: readonly (readonly [rule: string, file: string, text: string])[] =
   ["fleet-imports-no-command-line", "agent-sim/fleet/f3.ts", 'import { main } from "../main.ts"; export const f = main;'],
   ["agent-is-imported-through-its-index", "agent-sim/fleet/f4.ts", 'import type { Agent } from "../agent/agent.ts"; export type F = Agent;'],
   ["agent-is-imported-through-its-index", "test/flows/f5.test.ts", 'import { agent } from "../../agent-sim/agent/agent.ts"; export const f = agent;'],
-  ["only-children-start-programs", "agent-sim/host/f8.ts", 'import { spawn } from "node:child_process"; export const f = spawn;'],
-  ["only-children-start-programs", "agent-sim/f9.ts", 'import { createInterface } from "node:readline"; export const f = createInterface;'],
+  ["one-module-starts-programs", "agent-sim/host/f8.ts", 'import { spawn } from "node:child_process"; export const f = spawn;'],
+  ["one-module-starts-programs", "agent-sim/f9.ts", 'import { createInterface } from "node:readline"; export const f = createInterface;'],
+  ["one-module-starts-programs", "server/platform/f10.ts", 'import { execFile } from "child_process"; export const f = execFile;'],
+  ["one-module-starts-programs", "server/f11.ts", 'export const f = () => import("node:child_process");'],
+  ["one-module-starts-programs", "protocol/kit/f12.ts", 'import { spawnSync } from "node:child_process"; export const f = spawnSync;'],
   ["agent-sim-needs-only-ws-and-zod", "agent-sim/fleet/f6.ts", 'import { initTRPC } from "@trpc/server"; export const f = initTRPC;'],
   ["features-import-only-each-others-index", "server/features/one/g.ts", 'import type { Row } from "../two/store.ts"; export type G = Row;'],
   ["features-import-each-other-as-types", "server/features/one/h.ts", 'import { feature } from "../two/index.ts"; export const h = feature;'],
@@ -103,6 +106,7 @@ const INNOCENT: Readonly<Record<string, string>> = {
   "server/features/two/store.ts":
     'import { isUniqueViolation } from "../../platform/database/db-errors.ts"; import type { Client } from "../../../prisma/generated/client.ts"; export const row = isUniqueViolation; export type Row = Client;',
   "server/features/two/store/rows.ts": 'import type { Client } from "../../../../prisma/generated/client.ts"; export type Rows = Client;',
+  "protocol/kit/programs/program.ts": 'import { spawn } from "node:child_process"; export const startProgram = spawn;',
   "server/main.ts": 'import { row } from "./features/two/index.ts"; import { rest } from "./gateway/rest/rest.ts"; export const main = [row, rest];',
   "agent-sim/agent/agent.ts":
     'import { group } from "../../protocol/index.ts"; import { WebSocket } from "ws"; export const agent = [group, WebSocket]; export type Agent = typeof agent;',

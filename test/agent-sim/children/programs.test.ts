@@ -7,9 +7,9 @@ import { systemTime as time } from "../../../agent-sim/agent/index.ts";
 import { openBytePipe } from "../../../agent-sim/children/byte-pipe.ts";
 import { followProgram, linesOf, type RunOptions, runProgram, startProgram } from "../../../agent-sim/children/index.ts";
 import { createLineReader } from "../../../agent-sim/children/lines.ts";
-import { createTail } from "../../../agent-sim/children/tail.ts";
 import { isAlive, nameProcess } from "../../../agent-sim/host/processes/proc.ts";
 import { CUT_MARK } from "../../../protocol/index.ts";
+import { createTail } from "../../../protocol/kit/programs/tail.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
 
 let folder: string;

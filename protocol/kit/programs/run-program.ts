@@ -1,5 +1,5 @@
 // Runs a foreign program to its end, within a bounded time, and keeps the end of what it says.
-import { pause, type Time } from "../agent/index.ts";
+import { pause, type Timers } from "../timers.ts";
 import { type ProgramEnd, type ProgramOptions, startProgram } from "./program.ts";
 import { createTail } from "./tail.ts";
 
@@ -27,7 +27,7 @@ export interface RunResult extends ProgramEnd {
 }
 
 /** Aborts when the time is over that `restart` begins anew. */
-const createIdle = (time: Time, idleMs: number | undefined, isOver: () => void) => {
+const createIdle = (time: Timers, idleMs: number | undefined, isOver: () => void) => {
   let cancel = (): void => undefined;
   return {
     restart: (): void => {

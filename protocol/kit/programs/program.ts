@@ -1,6 +1,6 @@
 // Starts every foreign program of the agent, in a process group of its own. Ends it politely, then by force, and waits for none without an end.
 import { type ChildProcess, type StdioOptions, spawn } from "node:child_process";
-import { pause, type Time } from "../agent/index.ts";
+import { pause, type Timers } from "../timers.ts";
 
 /** From SIGTERM to SIGKILL. */
 const PATIENCE_MS = 2_000;
@@ -21,7 +21,7 @@ export interface ProgramOptions {
   readonly words: readonly string[];
   readonly env: NodeJS.ProcessEnv;
   readonly cwd?: string;
-  readonly time: Time;
+  readonly time: Timers;
   /** Each of them ends the program. */
   readonly signals?: readonly AbortSignal[];
   /** Default: standard output and standard error are pipes. */
