@@ -56,7 +56,7 @@ module.exports = {
       name: "one-module-starts-programs",
       severity: "error",
       from: {
-        path: "^(agent-sim|protocol)/",
+        path: "^(server|agent-sim|protocol)/",
         pathNot: "^(protocol/kit/programs/program\\.ts|agent-sim/host/processes/shim\\.mjs|server/workers\\.ts|server/build\\.mjs)$",
       },
       to: { path: "^(node:)?(child_process|readline|readline/promises|cluster)$" },

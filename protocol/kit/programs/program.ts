@@ -1,4 +1,4 @@
-// Starts every foreign program of the agent, in a process group of its own. Ends it politely, then by force, and waits for none without an end.
+// Starts every foreign program of gateway and agent, in a process group of its own. Ends it politely, then by force, and waits for none without an end.
 import { type ChildProcess, type StdioOptions, spawn } from "node:child_process";
 import { pause, type Timers } from "../timers.ts";
 
@@ -21,6 +21,8 @@ export interface ProgramOptions {
   readonly words: readonly string[];
   readonly env: NodeJS.ProcessEnv;
   readonly cwd?: string;
+  /** Default: the user of this process. */
+  readonly user?: { readonly uid: number; readonly gid: number } | undefined;
   readonly time: Timers;
   /** Each of them ends the program. */
   readonly signals?: readonly AbortSignal[];
@@ -28,9 +30,9 @@ export interface ProgramOptions {
   readonly stdio?: StdioOptions;
   /** From SIGTERM to SIGKILL; default 2 s. */
   readonly patienceMs?: number;
-  /** The agent's own end leaves it running. */
+  /** The end of this process leaves it running. */
   readonly outlives?: boolean;
-  /** It stays in the agent's process group, where Ctrl-C of the terminal reaches it. */
+  /** It stays in the process group of this process, where Ctrl-C of the terminal reaches it. */
   readonly sharesTerminal?: boolean;
 }
 
@@ -43,7 +45,7 @@ export interface Program {
 }
 
 const living = new Set<() => void>();
-// However the agent ends, short of SIGKILL, what works for it ends too.
+// However this process ends, short of SIGKILL, what works for it ends too.
 process.once("exit", () => {
   for (const kill of living) kill();
 });
@@ -62,9 +64,9 @@ const signaller = ({ pid }: ChildProcess, isGroup: boolean) => {
 };
 
 export const startProgram = (options: ProgramOptions): Program => {
-  const { command, words, env, cwd, time, signals = [], stdio = ["ignore", "pipe", "pipe"], patienceMs = PATIENCE_MS } = options;
+  const { command, words, env, cwd, user, time, signals = [], stdio = ["ignore", "pipe", "pipe"], patienceMs = PATIENCE_MS } = options;
   const isGroup = options.sharesTerminal !== true;
-  const child = spawn(command, [...words], { env, stdio, detached: isGroup, ...(cwd === undefined ? {} : { cwd }) });
+  const child = spawn(command, [...words], { env, stdio, detached: isGroup, ...user, ...(cwd === undefined ? {} : { cwd }) });
   const send = signaller(child, isGroup);
   const kill = (): void => send("SIGKILL");
   if (options.outlives !== true) living.add(kill);

@@ -13,6 +13,8 @@ export interface RunOptions extends Omit<ProgramOptions, "stdio" | "outlives"> {
   readonly idleMs?: number;
   /** The end of the output that is kept; default 4 MiB. */
   readonly maxBytes?: number;
+  /** Open files that the program gets as descriptors 3, 4 and so on. */
+  readonly inherits?: readonly number[];
 }
 
 /** `late`, `silent`: it was ended after its time, or after a time without output. `stopped`: a signal has ended it. */
@@ -39,9 +41,9 @@ const createIdle = (time: Timers, idleMs: number | undefined, isOver: () => void
 };
 
 /** Never rejects. Resolves at the latest some seconds after its time is over or a signal aborts, whatever the program does. */
-export const runProgram = async ({ withinMs, idleMs, maxBytes = MAX_OUTPUT_BYTES, ...options }: RunOptions): Promise<RunResult> => {
+export const runProgram = async ({ withinMs, idleMs, maxBytes = MAX_OUTPUT_BYTES, inherits = [], ...options }: RunOptions): Promise<RunResult> => {
   const { time, signals = [] } = options;
-  const program = startProgram(options);
+  const program = startProgram({ ...options, stdio: ["ignore", "pipe", "pipe", ...inherits] });
   const [output, errors] = [createTail(maxBytes), createTail(MAX_ERROR_BYTES)];
   let cause: RunOutcome | null = null;
   const endAs = (why: RunOutcome): void => {

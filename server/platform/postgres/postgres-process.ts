@@ -1,12 +1,15 @@
 // One PostgreSQL server process on one cluster folder: create the cluster, start, find and stop the server. embedded-postgres.ts decides when.
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chown, mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { startProgram } from "../../../protocol/kit/programs/program.ts";
+import { runProgram } from "../../../protocol/kit/programs/run-program.ts";
+import { systemTimers, type Timers } from "../../../protocol/kit/timers.ts";
 import type { PostgresLaunch } from "./postgres-user.ts";
 import { isPostmasterOf } from "./process-identity.ts";
+import { complaintOf, PROGRAM_ENVIRONMENT } from "./system-programs.ts";
 
 export const SUPERUSER = "postgres";
 
@@ -18,8 +21,9 @@ const OLD_CHILDREN_WAIT_MS = 15_000;
 const FAST_STOP_WAIT_MS = 10_000;
 const LOG_KEEP_BYTES = 10_000_000;
 
-// The database inherits none of the gateway's environment, such as its master key.
-const ENVIRONMENT = { PATH: "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" };
+/** initdb writes 40 MB and waits for the disk; a slow one takes a minute. It speaks at each step. */
+export const INITDB_MS = { withinMs: 300_000, idleMs: 120_000 };
+const INITDB_KEPT_BYTES = 65_536;
 
 const SETTINGS: Readonly<Record<string, string>> = {
   listen_addresses: "127.0.0.1",
@@ -56,7 +60,7 @@ export interface Server {
 }
 
 /** Creates the cluster if there is none. A rename puts it in place when it is complete, so the next start repeats one that was killed half-way. */
-export const initialise = async (cluster: PostgresCluster, password: string): Promise<void> => {
+export const initialise = async (cluster: PostgresCluster, password: string, time: Timers = systemTimers): Promise<void> => {
   const exists = await stat(join(cluster.dir, "PG_VERSION")).then(
     () => true,
     () => false,
@@ -70,7 +74,7 @@ export const initialise = async (cluster: PostgresCluster, password: string): Pr
   await writeFile(passwordFile, `${password}\n`, { mode: 0o600 });
   try {
     if (owner) for (const path of [fresh, passwordFile]) await chown(path, owner.uid, owner.gid);
-    await runToEnd(cluster, cluster.initdb, [
+    await runInitdb(cluster, time, [
       "-D",
       fresh,
       "-U",
@@ -149,22 +153,29 @@ const startOnce = async (cluster: PostgresCluster, port: number): Promise<Server
   const log = await open(cluster.logFile, "a", 0o600);
   const since = (await log.stat()).size;
   const settings = Object.entries({ ...SETTINGS, ...cluster.settings, port: String(port) }).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
-  const { command, words, user } = asDatabaseUser(cluster.launch, [cluster.postgres, "-D", cluster.dir, ...settings]);
+  const program = asDatabaseUser(cluster.launch, [cluster.postgres, "-D", cluster.dir, ...settings]);
   try {
     // A process group of its own keeps Ctrl-C from the database, which outlives the drain. It logs to a file: a pipe would break when the gateway dies first.
-    const child = spawn(command, words, { ...user, env: ENVIRONMENT, cwd: "/", detached: true, stdio: ["ignore", log.fd, log.fd] });
+    const { child, ended, end } = startProgram({
+      ...program,
+      env: PROGRAM_ENVIRONMENT,
+      cwd: "/",
+      time: systemTimers,
+      stdio: ["ignore", log.fd, log.fd],
+      outlives: true,
+    });
     child.unref();
-    const failed = new Promise<string>((resolve) => child.once("error", (error) => resolve(String(error))));
     const deadline = performance.now() + READY_WAIT_MS;
-    while (child.exitCode === null && child.signalCode === null) {
+    for (;;) {
       const found = await readPidFile(cluster);
       if (found?.pid === child.pid && found?.status === "ready") return { pid: found.pid, port: found.port };
       if (performance.now() > deadline) {
-        child.kill("SIGKILL");
+        await end();
         return { complaint: `not ready after ${READY_WAIT_MS} ms` };
       }
-      const error = await Promise.race([failed, delay(POLL_MS)]);
-      if (typeof error === "string") return { complaint: error };
+      const ending = await Promise.race([ended, delay(POLL_MS, null)]);
+      if (ending?.error) return { complaint: String(ending.error) };
+      if (ending !== null) break;
     }
     return { complaint: (await readFile(cluster.logFile)).subarray(since).toString("utf8").trim().slice(-2_000) };
   } finally {
@@ -172,18 +183,15 @@ const startOnce = async (cluster: PostgresCluster, port: number): Promise<Server
   }
 };
 
-const runToEnd = async (cluster: PostgresCluster, program: string, options: readonly string[]): Promise<void> => {
-  const { command, words, user } = asDatabaseUser(cluster.launch, [program, ...options]);
-  const child = spawn(command, words, { ...user, env: ENVIRONMENT, cwd: "/", stdio: ["ignore", "pipe", "pipe"] });
-  let output = "";
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", (bytes: Buffer) => (output += bytes.toString("utf8")));
-  const [code] = await once(child, "close");
-  if (code !== 0) throw new Error(`${program} failed: ${output.trim().slice(-2_000)}`);
+const runInitdb = async (cluster: PostgresCluster, time: Timers, options: readonly string[]): Promise<void> => {
+  const program = asDatabaseUser(cluster.launch, [cluster.initdb, ...options]);
+  const result = await runProgram({ ...program, env: PROGRAM_ENVIRONMENT, cwd: "/", time, ...INITDB_MS, maxBytes: INITDB_KEPT_BYTES });
+  if (result.outcome !== "ended" || result.code !== 0) throw new Error(`${cluster.initdb} failed: ${complaintOf(result)}`);
 };
 
 const asDatabaseUser = ({ owner, prefix }: PostgresLaunch, program: readonly string[]) => {
   const [command = "", ...words] = [...prefix, ...program];
-  return { command, words, user: prefix.length > 0 ? {} : { ...owner } };
+  return { command, words, user: prefix.length > 0 ? undefined : owner };
 };
 
 const freePort = async (): Promise<number> => {

@@ -1,10 +1,8 @@
 // Chooses the operating-system user that runs the embedded PostgreSQL, which refuses root, the usual user in a container.
-import { execFile } from "node:child_process";
 import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { promisify } from "node:util";
+import { runSystemProgram } from "./system-programs.ts";
 
-const run = promisify(execFile);
 const NAME = "postgres";
 
 export interface Owner {
@@ -28,7 +26,7 @@ export const findLaunch = async ({ clusterDir, program }: { readonly clusterDir:
   if (barrier === undefined) return { prefix: [], owner: user };
   const prefix = readingThroughFolders(user);
   const [command = "", ...words] = [...prefix, program, "--version"];
-  await run(command, words).catch((cause: unknown) => {
+  await runSystemProgram(command, words).catch((cause: unknown) => {
     throw new Error(
       `The embedded PostgreSQL cannot run as root, and the user "${NAME}" may not enter the folder ${barrier}. ` +
         `Open it (chmod o+x ${barrier}), or move DATA_DIR and the checkout to a folder that other users may enter, or run as an ordinary user, or set DATABASE_URL.`,
@@ -55,7 +53,7 @@ const ownerOf = async (folder: string): Promise<Owner | undefined> => {
 };
 
 const lookUp = async (): Promise<Owner | undefined> => {
-  const number = async (flag: string): Promise<number> => Number.parseInt((await run("id", [flag, NAME])).stdout, 10);
+  const number = async (flag: string): Promise<number> => Number.parseInt(await runSystemProgram("id", [flag, NAME]), 10);
   return number("-u").then(
     async (uid) => ({ uid, gid: await number("-g") }),
     () => undefined,
@@ -64,7 +62,7 @@ const lookUp = async (): Promise<Owner | undefined> => {
 
 const create = async (): Promise<Owner> => {
   const words = ["--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", NAME];
-  const made = await run("useradd", words).then(lookUp, () => undefined);
+  const made = await runSystemProgram("useradd", words).then(lookUp, () => undefined);
   if (made !== undefined) return made;
   throw new Error(
     `The embedded PostgreSQL cannot run as root and no user "${NAME}" could be created. Create one (useradd --system ${NAME}), run as an ordinary user, or set DATABASE_URL.`,

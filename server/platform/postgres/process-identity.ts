@@ -1,7 +1,6 @@
 // Tells a process from a later one with the same pid.
-import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
-import { promisify } from "node:util";
+import { runSystemProgram } from "./system-programs.ts";
 
 /** "pid@start" of a running process; undefined when it has ended or is a zombie. */
 export const processIdentity = async (pid: number): Promise<string | undefined> => {
@@ -26,6 +25,6 @@ export const isPostmasterOf = async (pid: number, clusterDir: string): Promise<b
 };
 
 const ps = async (pid: number, column: string): Promise<string | undefined> => {
-  const answer = await promisify(execFile)("ps", ["-o", column, "-p", String(pid)]).catch(() => undefined);
-  return answer?.stdout.trim() || undefined;
+  const said = await runSystemProgram("ps", ["-o", column, "-p", String(pid)]).catch(() => "");
+  return said.trim() || undefined;
 };
