@@ -24,7 +24,7 @@ export const PLACE_TIMEOUT_MS = 5_000;
 /** A tenant beyond its share soon learns so: its own calls hold what it waits for. */
 const SHARE_TIMEOUT_MS = 2_000;
 const MAX_WAITING = 2_000;
-/** Per tenant and class. */
+/** Per tenant and class, where a tenant has a share. */
 const MAX_WAITING_OF_TENANT = 100;
 
 interface Waiting {
@@ -33,6 +33,7 @@ interface Waiting {
 }
 
 const createBulkhead = (workClass: WorkClass, size: number, share: number) => {
+  const maxWaitingOfTenant = share === Number.POSITIVE_INFINITY ? MAX_WAITING : MAX_WAITING_OF_TENANT;
   let taken = 0;
   let refused = 0;
   const held = new Map<string, number>();
@@ -71,7 +72,7 @@ const createBulkhead = (workClass: WorkClass, size: number, share: number) => {
     const mayEnter = !hasShare(tenantId);
     if (mayEnter && taken < size) return take(tenantId);
     const queuedOfTenant = tenantId === null ? 0 : (queued.get(tenantId) ?? 0);
-    if (waiting.size >= MAX_WAITING || queuedOfTenant >= MAX_WAITING_OF_TENANT) throw refusal(tenantId);
+    if (waiting.size >= MAX_WAITING || queuedOfTenant >= maxWaitingOfTenant) throw refusal(tenantId);
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         clearTimeout(timer);
