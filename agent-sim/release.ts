@@ -21,7 +21,7 @@ const HELP = `Packs this version of the agent and signs it.
 `;
 
 const root = packageRoot(import.meta.dirname);
-/** What the agent runs: compiled files, its programs, and its two libraries. */
+/** What the agent runs: compiled files, its programs, and its libraries. */
 const PARTS: readonly (readonly [folder: string, files: RegExp])[] = [
   ["dist/agent-sim", /\.js$/],
   ["dist/protocol", /\.js$/],
@@ -29,6 +29,7 @@ const PARTS: readonly (readonly [folder: string, files: RegExp])[] = [
   ["agent-sim/host/processes", /\.mjs$/],
   ["node_modules/zod", /(?:\.js|\/package\.json)$/],
   ["node_modules/ws", /(?:\.m?js|\/package\.json)$/],
+  ["node_modules/yaml", /(?:dist\/.*\.js|\/package\.json)$/],
 ];
 
 const filesIn = ([folder, wanted]: (typeof PARTS)[number]): readonly (readonly [string, string])[] =>

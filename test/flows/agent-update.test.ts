@@ -78,7 +78,8 @@ const pack = async (version: string): Promise<{ readonly text: string; readonly 
   const { code, stdout, stderr } = await node("agent-sim/release.js", ["--key", key, "--out", out, "--version", version], { env: sandbox.env });
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   const manifest = stdout.trim();
-  return { text: await readFile(manifest.replace("release.json", "package.json"), "utf8"), release: JSON.parse(await readFile(manifest, "utf8")) };
+  const { signed: _, ...release } = JSON.parse(await readFile(manifest, "utf8"));
+  return { text: await readFile(manifest.replace("release.json", "package.json"), "utf8"), release };
 };
 const offer = async (release: SignedRelease, text: string | null): Promise<void> => {
   if (text !== null) await writeFile(join(releases, release.url.split("/").at(-1) ?? ""), text);
