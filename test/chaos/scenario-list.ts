@@ -9,7 +9,6 @@ import { firstLevelScenarios } from "./scenarios/first-level.ts";
 import { floodScenarios } from "./scenarios/flood.ts";
 import { foreignAnswerScenarios } from "./scenarios/foreign-answers.ts";
 import { idleMemoryScenarios } from "./scenarios/idle-memory.ts";
-import { inHandScenarios } from "./scenarios/in-hand.ts";
 import { killScenarios } from "./scenarios/kills.ts";
 import { lateCloseScenarios } from "./scenarios/late-close.ts";
 import { orderScenarios } from "./scenarios/order.ts";
@@ -32,6 +31,7 @@ import { migrationScenarios } from "./scenarios/storage/migrations.ts";
 import { refusalScenarios } from "./scenarios/storage/refusals.ts";
 import { stormScenarios } from "./scenarios/storm.ts";
 import { twinScenarios } from "./scenarios/twins.ts";
+import { unwrittenSendScenarios } from "./scenarios/unwritten-sends.ts";
 import { redisScenarios } from "./scenarios/wakeups.ts";
 import { webhookScenarios } from "./scenarios/webhooks.ts";
 import { deployKillScenarios } from "./scenarios/workloads/deploy-kills.ts";
@@ -48,7 +48,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...firstLevelScenarios,
   ...orderScenarios,
   ...raceScenarios,
-  ...inHandScenarios,
+  ...unwrittenSendScenarios,
   ...twinScenarios,
   ...presenceScenarios,
   ...ownerScenarios,

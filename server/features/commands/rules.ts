@@ -164,7 +164,7 @@ const canceled = (row: CommandFacts, event: Extract<CommandEvent, { kind: "cance
   return step({ ...asking, ...carriedBy(row, { channel: "ws", epoch: row.liveEpoch, nodeId: null }, at.now), cancelPrevStatus: "sent" }); // T17
 };
 
-/** Whether a node may keep it in hand (in-hand.ts): sent to the agent, and not yet written. */
+/** Whether a node may keep it in hand (sending/unwritten-sends.ts): sent to the agent, and not yet written. */
 export const isWrittenLater = ({ redeliverSafe, requiresAck }: Pick<CommandFacts, "redeliverSafe" | "requiresAck">): boolean => redeliverSafe && requiresAck;
 const mayBeSent = (row: CommandFacts, settled: SettledSession | null, now: Instant): boolean =>
   row.liveEpoch !== null && row.liveEpoch !== settled?.epoch && row.availableAt <= now && isWrittenLater(row);

@@ -8,8 +8,8 @@ import type { Db } from "../../platform/database/db.ts";
 import type { LogReads, Placing } from "../apps/index.ts";
 import type { Until } from "../live/index.ts";
 import { nextContent } from "./changes.ts";
+import { compareContents } from "./compare-contents.ts";
 import { dashboardModel, describeDashboard } from "./dashboard.ts";
-import { compareContents } from "./plan.ts";
 import { isInProgress } from "./states.ts";
 import { type DeploymentRow, findDeployment, pageOfDeployments, pageOfRevisions, toDeployment } from "./store/deployments.ts";
 

@@ -9,10 +9,10 @@ import { newId } from "../../core/ids.ts";
 import { actorOf, type SystemScope } from "../../core/scope.ts";
 import type { FleetDevices } from "../devices/index.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
-import { createRequireUnused, createToLimit, type FindReferences, followsStatus, holdForLimit } from "./limits.ts";
+import { createRequireUnused, createToLimit, type FindReferences, followsStatus, holdForLimit } from "./device-limits.ts";
 import { allFleets, countFleets, deleteFleet, findFleet, insertFleet, lockFleet, pageOfFleets, type StoredFleet, updateFleet } from "./store.ts";
 
-export { createFindReferences } from "./limits.ts";
+export { createFindReferences } from "./device-limits.ts";
 
 export interface FleetsDeps extends Pick<FeatureKit, "db" | "emit" | "plan"> {
   readonly devices: FleetDevices;

@@ -19,7 +19,7 @@ import { countTokens, deleteOldTokens } from "./store/tokens.ts";
 import { createEnsureToken, createTokenHandlers } from "./tokens.ts";
 import type { PairingDeps } from "./types.ts";
 
-export { pairingLimits } from "./limits.ts";
+export { pairingLimits } from "./rate-limits.ts";
 export { isReturnAllowed } from "./rules.ts";
 export type { EnsureToken } from "./tokens.ts";
 export type { Failures, PairingDeps, PairingSettings } from "./types.ts";

@@ -4,7 +4,7 @@ import { newId } from "../../core/ids.ts";
 import { type AuditTrail, operatorTx } from "../../core/ports/audit.ts";
 import type { Db } from "../../platform/database/db.ts";
 import type { DeploymentGroups } from "../deployments/index.ts";
-import { DEFAULT_PLAN } from "./plans.ts";
+import { DEFAULT_PLAN } from "./plan-table.ts";
 import { findIdBySlug, insertTenant, liftLimits, upsertMember } from "./store/tenants.ts";
 
 export interface EnsureTenant {

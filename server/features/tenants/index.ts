@@ -18,12 +18,12 @@ import { createDashboard, type DashboardDeps } from "./dashboard.ts";
 import { createLoadTests, type LoadTestDeps } from "./load-test.ts";
 import { createMembers } from "./members.ts";
 import { createMetricHistory, type MetricRetention, type MetricsDeps } from "./metrics.ts";
-import type { Counters } from "./plan.ts";
-import { DEFAULT_PLAN } from "./plans.ts";
+import type { Counters } from "./plan-limits.ts";
+import { DEFAULT_PLAN } from "./plan-table.ts";
 import { createSettings } from "./settings.ts";
 import { isReservedSlug } from "./slugs.ts";
 import { createStanding } from "./standing.ts";
-import { isSlugReserved, reserveSlug } from "./store/life.ts";
+import { isSlugReserved, reserveSlug } from "./store/suspension-and-deletion.ts";
 import { countMembers, countOwned, findTenant, insertTenant, lockUser, pageOfTenants, type StoredTenant, updateTenant, upsertMember } from "./store/tenants.ts";
 import { createStuck } from "./stuck.ts";
 import { createLife, type LifeDeps } from "./suspension-and-deletion.ts";
@@ -33,8 +33,8 @@ export type { AnyTenant } from "./any-tenant.ts";
 export type { EnsuredTenant, EnsureTenant } from "./bootstrap.ts";
 export type { DeviceStates } from "./dashboard.ts";
 export type { JoiningMember, MemberRow, Members, MemberTenant, Recipient, RoleOfMember } from "./members.ts";
-export { type Counters, type CountUsed, createPlan, type LimitCrossing, type Plan, type PlanDeps } from "./plan.ts";
-export type { PlanResource } from "./plans.ts";
+export { type Counters, type CountUsed, createPlan, type LimitCrossing, type Plan, type PlanDeps } from "./plan-limits.ts";
+export type { PlanResource } from "./plan-table.ts";
 export type { TenantStanding } from "./standing.ts";
 
 export interface TenantsDeps extends DashboardDeps, LoadTestDeps, Pick<LifeDeps, "deleteRows" | "endBilling"> {

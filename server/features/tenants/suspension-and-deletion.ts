@@ -7,7 +7,7 @@ import type { Afterwards, Handlers } from "../../core/feature.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/database/db.ts";
 import type { Job } from "../../platform/jobs.ts";
-import type { Counters } from "./plan.ts";
+import type { Counters } from "./plan-limits.ts";
 import {
   changeStatus,
   deleteTenantRow,
@@ -18,7 +18,7 @@ import {
   postponeDeletion,
   type TenantStatus,
   type TenantStatusChange,
-} from "./store/life.ts";
+} from "./store/suspension-and-deletion.ts";
 import { findTenant, type StoredTenant } from "./store/tenants.ts";
 
 export interface LifeDeps {

@@ -8,7 +8,7 @@ import { systemClock } from "../../../server/core/clock.ts";
 import { unwatched } from "../../../server/core/ports/security.ts";
 import { createApiKeyLookup } from "../../../server/features/api-keys/api-key-lookup.ts";
 import { isWellFormed, makeKey } from "../../../server/features/api-keys/keys.ts";
-import { createToLimit } from "../../../server/features/fleets/limits.ts";
+import { createToLimit } from "../../../server/features/fleets/device-limits.ts";
 import { failureOf, inside, userOf } from "../../kit/gateway/call.ts";
 import { openTenancy, type Tenancy } from "../tenants/tenancy-kit.ts";
 

@@ -8,7 +8,7 @@ import { createApiKeys } from "../../../server/features/api-keys/index.ts";
 import { createAuditTrail } from "../../../server/features/audit/index.ts";
 import { createBeginTrial, createBilling, createTellCrossing } from "../../../server/features/billing/index.ts";
 import { deploymentGroups } from "../../../server/features/deployments/index.ts";
-import { createToLimit } from "../../../server/features/fleets/limits.ts";
+import { createToLimit } from "../../../server/features/fleets/device-limits.ts";
 import { type Counters, createPlan, createTenants } from "../../../server/features/tenants/index.ts";
 import { openDb } from "../../../server/platform/database/db.ts";
 import { deleteRowsOf } from "../../../server/platform/database/tenant-client.ts";

@@ -10,7 +10,7 @@ import { createApiKeys } from "../../../server/features/api-keys/index.ts";
 import { createAuditTrail } from "../../../server/features/audit/index.ts";
 import { deploymentGroups } from "../../../server/features/deployments/index.ts";
 import type { Enrol } from "../../../server/features/devices/index.ts";
-import { createToLimit } from "../../../server/features/fleets/limits.ts";
+import { createToLimit } from "../../../server/features/fleets/device-limits.ts";
 import { createPairing } from "../../../server/features/pairing/index.ts";
 import { type Counters, createPlan, createTenants } from "../../../server/features/tenants/index.ts";
 import { createMemoryRateLimiter } from "../../../server/platform/cluster/rate-limit.ts";

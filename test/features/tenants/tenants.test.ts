@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { PLANS } from "../../../protocol/index.ts";
-import { limitOf, planFor, planTable } from "../../../server/features/tenants/plans.ts";
+import { limitOf, planFor, planTable } from "../../../server/features/tenants/plan-table.ts";
 import { anyone, failureOf, inside, userOf } from "../../kit/gateway/call.ts";
 import { openTenancy, type Tenancy } from "./tenancy-kit.ts";
 

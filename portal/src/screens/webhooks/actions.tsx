@@ -7,7 +7,7 @@ import { api, queryClient } from "../../api/client.ts";
 import { useMay } from "../../api/session.ts";
 import { Confirm, Dialog, Form, SelectField, TextField } from "../../ui/dialog.tsx";
 import { Failure } from "../../ui/failure.tsx";
-import { Made } from "./made.tsx";
+import { Made } from "./new-webhook-secret.tsx";
 import { TestWebhook } from "./test.tsx";
 import { text } from "./text.ts";
 import { WebhookForm } from "./webhook-form.tsx";

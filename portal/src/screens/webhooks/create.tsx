@@ -2,7 +2,7 @@
 import { useMutation } from "@tanstack/react-query";
 import { api, queryClient } from "../../api/client.ts";
 import { Dialog } from "../../ui/dialog.tsx";
-import { Made } from "./made.tsx";
+import { Made } from "./new-webhook-secret.tsx";
 import { text } from "./text.ts";
 import { WebhookForm } from "./webhook-form.tsx";
 

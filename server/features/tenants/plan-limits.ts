@@ -3,7 +3,7 @@ import type { Plan as Tier } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Overrides, SystemScope, TenantFacts } from "../../core/scope.ts";
-import { isLifted, limitOf, limitsOf, type PlanHolder, type PlanResource, type PlanTable, planFor, planTable, tierOf } from "./plans.ts";
+import { isLifted, limitOf, limitsOf, type PlanHolder, type PlanResource, type PlanTable, planFor, planTable, tierOf } from "./plan-table.ts";
 import { findFacts, lockPlan } from "./store/tenants.ts";
 
 /** Counts how many of a resource a tenant has. Each feature counts its own rows. */

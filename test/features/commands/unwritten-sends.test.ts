@@ -3,9 +3,9 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { EFFORT, SEED } from "../../kit/gateway/seed.ts";
-import type { Sabotage } from "./in-hand/node.ts";
-import { type Moment, type Op, type Program, program, STEPS, timeline } from "./in-hand/programs.ts";
-import { openStage, type Stage } from "./in-hand/run.ts";
+import type { Sabotage } from "./unwritten-sends/node.ts";
+import { type Moment, type Op, type Program, program, STEPS, timeline } from "./unwritten-sends/programs.ts";
+import { openStage, type Stage } from "./unwritten-sends/run.ts";
 
 const RUNS = Number(process.env["MODEL_RUNS"] ?? 120 * EFFORT);
 const AT_ONCE = 60;

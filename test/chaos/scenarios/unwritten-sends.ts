@@ -204,7 +204,7 @@ const run = async ({ seed, scale, control }: Context): Promise<ScenarioOutcome> 
   }
 };
 
-export const inHandScenarios: readonly Scenario[] = [
+export const unwrittenSendScenarios: readonly Scenario[] = [
   {
     name: "in-hand",
     promise: "R1, R7, R9",
