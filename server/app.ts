@@ -16,7 +16,7 @@ import type { OwnSpans, Tracing } from "./core/ports/trace.ts";
 import type { ThisNode } from "./features/admin/index.ts";
 import { loadAppCatalogue } from "./features/apps/index.ts";
 import { createFeatures, type Features, lookupsOf } from "./features/index.ts";
-import { createCatalogue, type Entry } from "./gateway/call/operation-table.ts";
+import { createOperationTable, type Entry } from "./gateway/call/operation-table.ts";
 import { createLimits, type Limits } from "./gateway/call/rate-limits.ts";
 import { SOCKET_LIMITS } from "./gateway/channel/settings.ts";
 import { limitAddress } from "./gateway/http/request-info.ts";
@@ -25,7 +25,7 @@ import { listenInternal } from "./gateway/internal.ts";
 import { configuredLimits, createTransports, type Transports } from "./gateway/transports.ts";
 import { listen } from "./gateway/uws/listen.ts";
 import { registerAgentSocket } from "./gateway/uws/socket.ts";
-import { keep } from "./platform/data-dir.ts";
+import { keepInDataDir } from "./platform/data-dir.ts";
 import { databaseError } from "./platform/database/db-errors.ts";
 import { duplicateError } from "./platform/database/unique-indexes.ts";
 import { createIdempotency } from "./platform/idempotency.ts";
@@ -90,7 +90,7 @@ const openBase = async (deps: BaseDeps): Promise<Base> => {
   const metrics = createMetrics();
   const cluster = openCluster({ ...deps, nodeId, clock: systemClock, onNudge: metrics.channelMeters.nudged, settings: settings.cluster });
   const limits = createLimits({ limiter: cluster.limiter, configured: configuredLimits(config) });
-  const internalToken = config.INTERNAL_TOKEN ?? (await keep(config.DATA_DIR, "internal.token", newSecret));
+  const internalToken = config.INTERNAL_TOKEN ?? (await keepInDataDir(config.DATA_DIR, "internal.token", newSecret));
   const publicUrl = (): string => publicUrlOf(config, state.port);
   const listening = () => [{ host: config.HOST, port: state.port }, { host: config.INTERNAL_HOST, port: state.internalPort }, ...installation.endpoints];
   const ownListeners = createOwnListeners({ endpoints: listening });
@@ -205,7 +205,7 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
     changelog: await readFile(packageFile("CHANGELOG.md"), "utf8"),
     catalogue: loadAppCatalogue(packageFile("server/catalogue")),
   });
-  const entries = createCatalogue(contract, features.all);
+  const entries = createOperationTable(contract, features.all);
   const { transports, jobs } = transportsOf(base, features, entries, () => void shutdown());
   const { channel } = transports;
   base.metrics.watch({

@@ -3,7 +3,7 @@ import { link, mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 
 /** Returns the file's text. The first caller creates it; all others read it, processes that start at the same moment included. */
-export const keep = async (dataDir: string, name: string, make: () => Promise<string> | string): Promise<string> => {
+export const keepInDataDir = async (dataDir: string, name: string, make: () => Promise<string> | string): Promise<string> => {
   const path = join(dataDir, name);
   const existing = await readFile(path, "utf8").catch(absent);
   if (existing !== null) return existing.trim();
@@ -25,11 +25,11 @@ export const keep = async (dataDir: string, name: string, make: () => Promise<st
 };
 
 /** Undefined where nobody has put the file. */
-export const readKept = async (dataDir: string, name: string): Promise<string | undefined> =>
+export const readFromDataDir = async (dataDir: string, name: string): Promise<string | undefined> =>
   (await readFile(join(dataDir, name), "utf8").catch(absent))?.trim();
 
 /** Replaces the file whole: a reader sees the former text or the new one, also after a crash. */
-export const replaceKept = async (dataDir: string, name: string, text: string): Promise<void> => {
+export const replaceInDataDir = async (dataDir: string, name: string, text: string): Promise<void> => {
   const draft = join(dataDir, `${name}.${process.pid}`);
   const file = await open(draft, "w", 0o600);
   try {

@@ -5,7 +5,7 @@ import { ConfigError } from "../core/errors.ts";
 import type { Lifecycle } from "../core/lifecycle/lifecycle.ts";
 import type { Outbound } from "../core/ports/outbound.ts";
 import type { HoldVersion } from "../core/rows/row-versions.ts";
-import { keep, readKept } from "./data-dir.ts";
+import { keepInDataDir, readFromDataDir } from "./data-dir.ts";
 import { bulkheadsOf } from "./database/bulkheads.ts";
 import { type Db, openDb } from "./database/db.ts";
 import { isUnavailable } from "./database/db-errors.ts";
@@ -58,10 +58,10 @@ const databaseUrl = async (config: Config, life: Lifecycle, { log, waits }: Open
 /** With an outside database the key is required: a generated one would differ from node to node. */
 const openSecretBox = async (config: Config): Promise<SecretBox> => {
   if (config.MASTER_KEY !== undefined) return createSecretBox(toBytes(config.MASTER_KEY, "MASTER_KEY"), toOther(config.MASTER_KEY_OTHER, "MASTER_KEY_OTHER"));
-  const current = await keep(config.DATA_DIR, KEY_FILE, newMasterKey);
+  const current = await keepInDataDir(config.DATA_DIR, KEY_FILE, newMasterKey);
   return createSecretBox(
     toBytes(current, join(config.DATA_DIR, KEY_FILE)),
-    toOther(await readKept(config.DATA_DIR, OTHER_KEY_FILE), join(config.DATA_DIR, OTHER_KEY_FILE)),
+    toOther(await readFromDataDir(config.DATA_DIR, OTHER_KEY_FILE), join(config.DATA_DIR, OTHER_KEY_FILE)),
   );
 };
 
@@ -75,7 +75,7 @@ const toBytes = (text: string, place: string): Uint8Array => {
 const openTokens = async (config: Config, outbound: Outbound): Promise<Tokens> => {
   const settings = { audience: config.OIDC_AUDIENCE, tenantClaim: config.OIDC_TENANT_CLAIM };
   if (config.OIDC_ISSUER !== undefined) return createOidcTokens(config.OIDC_ISSUER, config.OIDC_JWKS_URI, { ...settings, outbound });
-  const jwk = await keep(config.DATA_DIR, "signing-key.json", async () => JSON.stringify(await generateSigningKey()));
+  const jwk = await keepInDataDir(config.DATA_DIR, "signing-key.json", async () => JSON.stringify(await generateSigningKey()));
   return createLocalTokens(JSON.parse(jwk) as Parameters<typeof createLocalTokens>[0], settings);
 };
 

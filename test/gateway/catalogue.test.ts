@@ -6,7 +6,7 @@ import { contract, type Group, group, mutation, query, type Rest } from "../../p
 import { createTestClock } from "../../server/core/clock.ts";
 import { createLazyAbort } from "../../server/core/lifecycle/lazy-abort.ts";
 import { nothingBlocked, unwatched } from "../../server/core/ports/security.ts";
-import { createCatalogue } from "../../server/gateway/call/operation-table.ts";
+import { createOperationTable } from "../../server/gateway/call/operation-table.ts";
 import { createPipeline } from "../../server/gateway/call/pipeline.ts";
 import { createLimits } from "../../server/gateway/call/rate-limits.ts";
 import { type HttpResponse, RequestContext } from "../../server/gateway/http/request-context.ts";
@@ -31,7 +31,7 @@ const at = (...rest: Rest[]) => ({ rest });
 const problemsOf = (operations: Group["operations"], withHandlers = true): readonly string[] | null => {
   const handlers = withHandlers ? Object.fromEntries(Object.keys(operations).map((name) => [name, async () => ({ ok: true })])) : {};
   try {
-    createCatalogue({ own: group({ tag: "Own", operations }) }, { own: { handlers } });
+    createOperationTable({ own: group({ tag: "Own", operations }) }, { own: { handlers } });
     return null;
   } catch (error) {
     return String((error as Error).message)
@@ -94,8 +94,8 @@ describe("boot checks", () => {
   });
 
   test("the real contract has no duplicate route, unknown name or early sunset", () => {
-    expect(() => createCatalogue(contract, {} as never)).toThrow(/has no handler/);
-    expect(() => createCatalogue(contract, {} as never)).not.toThrow(/already taken|unknown|Sunset/);
+    expect(() => createOperationTable(contract, {} as never)).toThrow(/has no handler/);
+    expect(() => createOperationTable(contract, {} as never)).not.toThrow(/already taken|unknown|Sunset/);
   });
 });
 
@@ -103,7 +103,7 @@ const unasked = () => Promise.reject(new Error("not asked for"));
 
 const serve = async (operations: Group["operations"], path: string): Promise<HttpResponse> => {
   const clock = createTestClock();
-  const entries = createCatalogue(
+  const entries = createOperationTable(
     { own: group({ tag: "Own", operations }) },
     { own: { handlers: Object.fromEntries(Object.keys(operations).map((name) => [name, async () => ({ items: [{ ok: true }], total: 3 })])) } },
   );

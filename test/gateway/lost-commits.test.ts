@@ -10,7 +10,7 @@ import { implement } from "../../server/core/feature.ts";
 import { newId } from "../../server/core/ids.ts";
 import { createLazyAbort } from "../../server/core/lifecycle/lazy-abort.ts";
 import { nothingBlocked, unwatched } from "../../server/core/ports/security.ts";
-import { createCatalogue } from "../../server/gateway/call/operation-table.ts";
+import { createOperationTable } from "../../server/gateway/call/operation-table.ts";
 import { createPipeline } from "../../server/gateway/call/pipeline.ts";
 import { createLimits } from "../../server/gateway/call/rate-limits.ts";
 import { createMemoryRateLimiter } from "../../server/platform/cluster/rate-limit.ts";
@@ -170,7 +170,7 @@ describe("timeouts", () => {
           return { made: name };
         }),
     });
-    const [entry] = createCatalogue({ own }, { own: { handlers } });
+    const [entry] = createOperationTable({ own }, { own: { handlers } });
     if (entry === undefined) throw new Error("the catalogue has one operation");
     const pipeline = createPipeline({
       clock: systemClock,

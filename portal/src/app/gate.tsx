@@ -10,7 +10,7 @@ import { Page, Skeleton } from "../ui/parts.tsx";
 import { NoTenant } from "./no-tenant.tsx";
 import { Shell } from "./shell.tsx";
 import css from "./signed-out-frame.module.css";
-import { Outside } from "./signed-out-frame.tsx";
+import { SignedOutFrame } from "./signed-out-frame.tsx";
 
 const INVITE = "/invite";
 /** Screens that need no tenant. */
@@ -22,23 +22,23 @@ const stay = (): void => undefined;
 const SignedOut = ({ path }: { readonly path: string }) => {
   if (path !== INVITE) return <SignIn />;
   return (
-    <Outside>
+    <SignedOutFrame>
       <Suspense fallback={<Skeleton rows={4} />}>
         <Outlet />
       </Suspense>
       <section className={css["apart"]} aria-label="Sign in">
         <Ways inDialog={false} />
       </section>
-    </Outside>
+    </SignedOutFrame>
   );
 };
 
 const Screen = ({ path, tenantId }: { readonly path: string; readonly tenantId: string | null }) => {
   if (tenantId !== null) return <Shell />;
   return (
-    <Outside>
+    <SignedOutFrame>
       <Suspense fallback={<Skeleton rows={4} />}>{OUTSIDE.includes(path) ? <Outlet /> : <NoTenant />}</Suspense>
-    </Outside>
+    </SignedOutFrame>
   );
 };
 

@@ -2,7 +2,7 @@
 import type { ReactNode } from "react";
 import css from "./signed-out-frame.module.css";
 
-export const Outside = ({ children }: { readonly children: ReactNode }) => (
+export const SignedOutFrame = ({ children }: { readonly children: ReactNode }) => (
   <div className={css["outside"]}>
     <header className={css["name"]}>Mooring</header>
     <main>{children}</main>

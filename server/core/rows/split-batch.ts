@@ -4,7 +4,7 @@
 export type Flush<I, O> = (items: readonly I[]) => Promise<readonly O[]>;
 
 /** Runs all items at once and, if that fails, each half by itself, so that a bad item fails alone. Never rejects. */
-export const settleInHalves = async <I, O>(
+export const splitBatchOnFailure = async <I, O>(
   items: readonly I[],
   flush: Flush<I, O>,
   splitOn: (error: unknown) => boolean,
@@ -16,6 +16,6 @@ export const settleInHalves = async <I, O>(
   } catch (error) {
     if (items.length === 1 || !splitOn(error)) return items.map(() => ({ status: "rejected", reason: error }));
     const half = Math.ceil(items.length / 2);
-    return [...(await settleInHalves(items.slice(0, half), flush, splitOn)), ...(await settleInHalves(items.slice(half), flush, splitOn))];
+    return [...(await splitBatchOnFailure(items.slice(0, half), flush, splitOn)), ...(await splitBatchOnFailure(items.slice(half), flush, splitOn))];
   }
 };

@@ -15,7 +15,7 @@ import type { AppStep, Steps } from "./steps.ts";
 import { appsOnDevice, lockApp, raiseDesired, readDesired, saveApp } from "./store/apps.ts";
 import { findContent } from "./store/snapshots.ts";
 
-export interface AgentWordDeps {
+export interface AgentReportsDeps {
   readonly clock: Clock;
   readonly secretBox: SecretBox;
   readonly steps: Steps;
@@ -72,7 +72,7 @@ const kept = (said: ReportedApp): ReportedApp => ({ ...said, failure: null });
 const isKnown = (row: AppRow, said: ReportedApp, version: number): boolean =>
   isOutdated(row, said, version) || (version === row.reportedVersion && isDeepStrictEqual(row.reported, kept(said)) && newsIn(row, said) === null);
 
-export interface AgentWord {
+export interface AgentReports {
   readonly outcomes: Pick<OutcomeHandlers<typeof contract.apps>, Verb>;
   report(tx: Tx, scope: SystemScope, deviceId: DeviceId, report: AgentReport): Promise<{ readonly desiredVersion: number; readonly ignored: string[] }>;
 }
@@ -89,7 +89,7 @@ interface End {
   readonly said: ReportedApp | null;
 }
 
-export const createAgentWord = ({ clock, secretBox, steps, orders }: AgentWordDeps): AgentWord => {
+export const createAgentReports = ({ clock, secretBox, steps, orders }: AgentReportsDeps): AgentReports => {
   const secretsOf = ({ scope, row }: Held): readonly string[] => Object.values(openSecrets(secretBox, scope, row));
   const take = ({ tx, scope, row }: Held, step: Omit<AppStep, "by">): Promise<AppRow> => steps.take(tx, scope, row, { ...step, by: row.deviceId });
 
@@ -201,7 +201,7 @@ export const createAgentWord = ({ clock, secretBox, steps, orders }: AgentWordDe
 
   return {
     // as: the five commands have the same payload and the same output
-    outcomes: Object.fromEntries(VERBS.map((verb) => [verb, handlerOf(verb)])) as unknown as AgentWord["outcomes"],
+    outcomes: Object.fromEntries(VERBS.map((verb) => [verb, handlerOf(verb)])) as unknown as AgentReports["outcomes"],
     report: async (tx, scope, deviceId, { version, apps }) => {
       const rows = await appsOnDevice(tx, scope, deviceId);
       const said = new Map(apps.map((app) => [app.appId as string, app]));

@@ -10,7 +10,7 @@ import type { Clients, Tx } from "../../core/database.ts";
 import { implement } from "../../core/feature.ts";
 import type { SystemScope, TenantScope } from "../../core/scope.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
-import { type AgentReport, createAgentWord } from "./agent-reports.ts";
+import { type AgentReport, createAgentReports } from "./agent-reports.ts";
 import type { AppCatalogue } from "./catalogue/load.ts";
 import { createContents } from "./contents.ts";
 import { desiredState } from "./desired-state.ts";
@@ -71,7 +71,7 @@ export const createAppFeature = (deps: AppsDeps): AppsFeature => {
   const steps = createSteps(deps);
   const orders = createOrders({ ...deps, steps });
   const contents = createContents(deps);
-  const word = createAgentWord({ ...deps, steps, orders });
+  const word = createAgentReports({ ...deps, steps, orders });
   const parts = { ...deps, steps, orders, contents };
   const logs = createAppLogs(deps);
   return {

@@ -29,18 +29,18 @@ import { type CommandMeters, createCommandTelemetry } from "./command-telemetry.
 import { createDatabaseClock } from "./database-clock.ts";
 import { createEnqueue } from "./enqueue.ts";
 import { reaperJob, retentionJob, sweepJob } from "./jobs.ts";
-import { agentSide } from "./operations/agent.ts";
-import { cancelling, createCancelOrdered } from "./operations/cancel.ts";
-import { queueing } from "./operations/queue.ts";
-import { queueingMany } from "./operations/queue-many.ts";
-import { reading } from "./operations/read.ts";
+import { createAgentOperations } from "./operations/agent.ts";
+import { createCancelOperations, createCancelOrdered } from "./operations/cancel.ts";
+import { createQueueOperation } from "./operations/queue.ts";
+import { createQueueManyOperation } from "./operations/queue-many.ts";
+import { createReadOperations } from "./operations/read.ts";
 import { createOutcomes, type OutcomeRegistry } from "./outcomes.ts";
 import { createQueueQuota } from "./queue-quota.ts";
 import { createAfterCommit } from "./sending/after-commit.ts";
 import { createDelivery } from "./sending/delivery.ts";
 import { createSending } from "./sending/sending.ts";
-import { createHand } from "./sending/unwritten-sends.ts";
-import { createSettler } from "./sending/write-before-cancel.ts";
+import { createUnwrittenSends } from "./sending/unwritten-sends.ts";
+import { createWriteBeforeCancel } from "./sending/write-before-cancel.ts";
 import { type CommandSettings, defaultSettings } from "./settings.ts";
 import { writeSent } from "./store/claim.ts";
 import { lockOpen } from "./store/lock.ts";
@@ -134,19 +134,19 @@ export const createCommands = (deps: CommandsDeps): Commands => {
   const onWritten = (rows: readonly CommandRow[]): void => {
     for (const tenantId of new Set(rows.map((row) => row.tenantId))) tellNodes(tenantId);
   };
-  const hand = createHand({ ...deps, settings, writeSent: (rows) => writeSent(db, rows), onWritten, onError });
+  const unwritten = createUnwrittenSends({ ...deps, settings, writeSent: (rows) => writeSent(db, rows), onWritten, onError });
   const databaseClock = createDatabaseClock(deps.clock);
-  const sending = createSending({ ...deps, hand, transitions, databaseClock });
-  const settler = createSettler({ ...deps, hand, timeoutMs: settings.settleTimeoutMs, onError });
+  const sending = createSending({ ...deps, unwritten, transitions, databaseClock });
+  const writeBeforeCancel = createWriteBeforeCancel({ ...deps, unwritten, timeoutMs: settings.settleTimeoutMs, onError });
   const shared = {
     ...deps,
     settings,
     waiters,
     remoteWaiters,
     telemetry,
-    hand,
+    unwritten,
     sending,
-    settler,
+    writeBeforeCancel,
     databaseClock,
     onError,
     quota: createQueueQuota(settings.maxOpenPerTenant),
@@ -157,7 +157,13 @@ export const createCommands = (deps: CommandsDeps): Commands => {
   const sweep = sweepJob(parts);
 
   return {
-    handlers: implement(contract.commands, { ...queueing(parts), ...queueingMany(parts), ...reading(parts), ...agentSide(parts), ...cancelling(parts) }),
+    handlers: implement(contract.commands, {
+      ...createQueueOperation(parts),
+      ...createQueueManyOperation(parts),
+      ...createReadOperations(parts),
+      ...createAgentOperations(parts),
+      ...createCancelOperations(parts),
+    }),
     delivery,
     enqueue: createEnqueue(parts),
     cancelOrdered: createCancelOrdered(parts),
@@ -166,13 +172,13 @@ export const createCommands = (deps: CommandsDeps): Commands => {
     endWaits: waiters.close,
     remote: {
       open: async () => {
-        await Promise.all([remoteWaiters.open(), settler.open()]);
+        await Promise.all([remoteWaiters.open(), writeBeforeCancel.open()]);
       },
       close: async () => {
-        await Promise.all([remoteWaiters.close(), settler.close()]);
+        await Promise.all([remoteWaiters.close(), writeBeforeCancel.close()]);
       },
     },
-    writeSent: hand.close,
+    writeSent: unwritten.close,
     recheck: waiters.recheck,
     showRecent: remoteChanges.show,
     resetDevice: async (tx, device, reason) => {

@@ -4,7 +4,7 @@ import { AppError } from "../../core/errors.ts";
 import { type Emit, happened, type SqlTx } from "../../core/events.ts";
 import type { AgentSessions, DuplicateProbe, PresenceUpdate, SessionHello, SocketPresence } from "../../core/ports/agent-sessions.ts";
 import type { DeviceRef } from "../../core/ports/delivery.ts";
-import { settleInHalves } from "../../core/rows/split-batch.ts";
+import { splitBatchOnFailure } from "../../core/rows/split-batch.ts";
 import type { CreateBatch } from "../../platform/database/batch.ts";
 import type { Db } from "../../platform/database/db.ts";
 import { failsAlone, isTemporary } from "../../platform/database/db-errors.ts";
@@ -178,7 +178,7 @@ export const createPresence = (deps: PresenceDeps): Presence => {
     }, settings.hellos),
     reportDuplicate,
     flush: async (updates) => {
-      const settled = await settleInHalves(updates, flush, failsAlone);
+      const settled = await splitBatchOnFailure(updates, flush, failsAlone);
       for (const result of settled) {
         if (result.status === "fulfilled") continue;
         if (isTemporary(result.reason)) throw result.reason;

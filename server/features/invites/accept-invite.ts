@@ -34,7 +34,7 @@ const usable = async (db: Clients, hash: Buffer<ArrayBuffer>): Promise<StoredInv
 const lost = async (db: Clients, hash: Buffer<ArrayBuffer>): Promise<AppError> =>
   refusal(await findInviteByHash(db, hash)) ?? new AppError("INVITE_ALREADY_USED");
 
-export const createAnswers = (deps: InvitesDeps): Pick<Handlers<typeof contract.invites>, "lookup" | "accept" | "decline"> => {
+export const createInviteAcceptance = (deps: InvitesDeps): Pick<Handlers<typeof contract.invites>, "lookup" | "accept" | "decline"> => {
   const { db, emit, audit, tenants, grants } = deps;
   const checkInviter = createCheckInviter(deps);
   const checkActive = async (tenantId: TenantId): Promise<void> => {

@@ -31,7 +31,7 @@ interface Making {
   readonly scope: TenantScope;
 }
 
-export const createMaking = (deps: InvitesDeps): Pick<Handlers<typeof contract.invites>, "create" | "resend"> => {
+export const createInviteCreation = (deps: InvitesDeps): Pick<Handlers<typeof contract.invites>, "create" | "resend"> => {
   const { grants, tenants } = deps;
   const { members } = tenants;
   const prepareLink = createPrepareLink(deps);

@@ -4,8 +4,8 @@ import { happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Feature } from "../kit.ts";
-import { createAnswers } from "./accept-invite.ts";
-import { createMaking, notPending } from "./create-invite.ts";
+import { createInviteAcceptance } from "./accept-invite.ts";
+import { createInviteCreation, notPending } from "./create-invite.ts";
 import {
   countPending,
   endInvite,
@@ -32,7 +32,7 @@ export interface InvitesFeature extends Feature<typeof contract.invites> {
 export const createInvites = (deps: InvitesDeps): InvitesFeature => {
   const { counters } = deps.tenants;
   return {
-    handlers: implement(contract.invites, { ...createReads(deps), ...createMaking(deps), ...createRevoke(deps), ...createAnswers(deps) }),
+    handlers: implement(contract.invites, { ...createReads(deps), ...createInviteCreation(deps), ...createRevoke(deps), ...createInviteAcceptance(deps) }),
     // In place of the tenants' own counter: a person who accepts takes the place that the invite has held.
     counters: { members: async (db, scope) => (await counters.members(db, scope)) + (await countPending(db, scope)) },
     jobs: createJobs(deps),

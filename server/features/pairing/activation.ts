@@ -8,7 +8,7 @@ import type { Handlers } from "../../core/feature.ts";
 import { secretHash } from "../../core/ids.ts";
 import { actorOfUser, type OpenScope, type TenantFacts } from "../../core/scope.ts";
 import type { Enrolled, Replacement } from "../devices/index.ts";
-import type { Codes } from "./code-guesses.ts";
+import type { CodeGuesses } from "./code-guesses.ts";
 import { isReturnAllowed, mayActivateAs, whyNot } from "./rules.ts";
 import { activateByToken, activateForTenant, countWrongToken, findByCode, findPairedBy, findPrepared, type Pairing, recordDevice } from "./store/pairings.ts";
 import { findGood, takeUse } from "./store/tokens.ts";
@@ -19,7 +19,7 @@ const WRONG_TOKENS_PER_CODE = 5;
 
 type Activation = Pick<Handlers<typeof contract.pairing>, "activate" | "autoActivate">;
 
-export const createActivation = (deps: PairingDeps, codes: Codes): Activation => {
+export const createActivation = (deps: PairingDeps, codes: CodeGuesses): Activation => {
   const { db, audit, memberships, tenants, devices, failures, settings } = deps;
   const complete = createCompletion(deps);
 

@@ -10,7 +10,7 @@ import { secretHash } from "../../core/ids.ts";
 import { userOf } from "../../core/people/user-of.ts";
 import { actorOfUser, type TenantScope } from "../../core/scope.ts";
 import { createEnrolPaired, withAddresses } from "./activation.ts";
-import type { Codes, FoundCode } from "./code-guesses.ts";
+import type { CodeGuesses, FoundCode } from "./code-guesses.ts";
 import { comparisonOf } from "./codes.ts";
 import { isOpenTo, whyNotDecide } from "./rules.ts";
 import { approvePairing, findByCode, mayCollect, type Pairing, rejectPairing } from "./store/pairings.ts";
@@ -34,9 +34,9 @@ export const machineOf = ({ fingerprint, deviceName, platform, initiatorIp, crea
   initiatedAt: createdAt.toISOString(),
 });
 
-export const createApproval = (deps: PairingDeps, codes: Codes): Approval => ({ ...createDecisions(deps, codes), collect: createCollect(deps, codes) });
+export const createApproval = (deps: PairingDeps, codes: CodeGuesses): Approval => ({ ...createDecisions(deps, codes), collect: createCollect(deps, codes) });
 
-const createDecisions = (deps: PairingDeps, codes: Codes): Omit<Approval, "collect"> => {
+const createDecisions = (deps: PairingDeps, codes: CodeGuesses): Omit<Approval, "collect"> => {
   const { emit, memberships, devices, flags } = deps;
   const enrolPaired = createEnrolPaired(deps);
 
@@ -107,7 +107,7 @@ const isOwnPoll = ({ pollTokenHash, fingerprint }: Pairing, given: { readonly po
   pollTokenHash !== null && timingSafeEqual(pollTokenHash, secretHash(given.pollToken)) && fingerprint === given.device_fingerprint;
 
 const createCollect =
-  ({ db, audit, devices, settings }: PairingDeps, codes: Codes): Approval["collect"] =>
+  ({ db, audit, devices, settings }: PairingDeps, codes: CodeGuesses): Approval["collect"] =>
   async ({ scope: call, fail }, { pairing_code, ...poll }) => {
     const pairing = (await codes.find(call, pairing_code))?.pairing;
     if (pairing === undefined) throw fail("PAIRING_CODE_NOT_FOUND");

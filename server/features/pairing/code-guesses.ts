@@ -20,14 +20,14 @@ export interface FoundCode {
   readonly pairing: Pairing;
 }
 
-export interface Codes {
+export interface CodeGuesses {
   /** Null for an unknown code, which counts as a guess. Throws RATE_LIMIT_EXCEEDED, without reading the code, while a bucket is exhausted. */
   find(call: Pick<OpenScope, "ip">, typed: string): Promise<FoundCode | null>;
   /** Counts a guess; for a code that exists but belongs to another tenant or machine. */
   count(call: Pick<OpenScope, "ip">): Promise<void>;
 }
 
-export const createCodes = ({ db, limiter, guessBuckets }: GuessDeps): Codes => {
+export const createCodeGuesses = ({ db, limiter, guessBuckets }: GuessDeps): CodeGuesses => {
   // Peeks before the query and takes after a miss, so right codes cost nothing. Concurrent guesses exceed the limit by at most their number.
   const refuseWhenSpent = async (ip: string): Promise<void> => {
     const buckets = guessBuckets(ip);

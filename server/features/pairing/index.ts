@@ -10,7 +10,7 @@ import type { Job } from "../../platform/jobs.ts";
 import type { Feature } from "../kit.ts";
 import { createActivation } from "./activation.ts";
 import { createApproval, machineOf, POLL_SECONDS } from "./approval.ts";
-import { type Codes, createCodes } from "./code-guesses.ts";
+import { type CodeGuesses, createCodeGuesses } from "./code-guesses.ts";
 import { comparisonOf, newCode, showCode } from "./codes.ts";
 import { createProgressHandlers } from "./progress.ts";
 import { isOpenTo, maySeeIds, whyNot } from "./rules.ts";
@@ -40,9 +40,9 @@ export interface PairingFeature extends Feature<typeof contract.pairing> {
   readonly ensureEnrollmentToken: ReturnType<typeof createEnsureToken>;
 }
 
-export const createPairing = (deps: PairingDeps): PairingFeature => featureOf(deps, createCodes(deps));
+export const createPairing = (deps: PairingDeps): PairingFeature => featureOf(deps, createCodeGuesses(deps));
 
-const featureOf = (deps: PairingDeps, codes: Codes): PairingFeature => ({
+const featureOf = (deps: PairingDeps, codes: CodeGuesses): PairingFeature => ({
   handlers: implement(contract.pairing, {
     ...createCodeHandlers(deps, codes),
     ...createActivation(deps, codes),
@@ -61,7 +61,7 @@ const featureOf = (deps: PairingDeps, codes: Codes): PairingFeature => ({
 
 const createCodeHandlers = (
   { db, memberships, devices, settings }: PairingDeps,
-  codes: Codes,
+  codes: CodeGuesses,
 ): Pick<Handlers<typeof contract.pairing>, "initiate" | "prepareActivation" | "status"> => ({
   initiate: async ({ scope }, { device_fingerprint: fingerprint, device_name, platform }) => {
     const pollToken = newSecret();

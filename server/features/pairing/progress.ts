@@ -6,14 +6,14 @@ import type { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
 import type { OpenScope } from "../../core/scope.ts";
-import type { Codes } from "./code-guesses.ts";
+import type { CodeGuesses } from "./code-guesses.ts";
 import { advance, type Report } from "./rules.ts";
 import { type Enrollment, findByDevice, findByPairing, lockByPairing, saveProgress } from "./store/enrollments.ts";
 import type { PairingDeps } from "./types.ts";
 
 type ProgressHandlers = Pick<Handlers<typeof contract.pairing>, "updateProgress" | "progress" | "updateDeviceProgress" | "deviceProgress">;
 
-export const createProgressHandlers = ({ db, emit, devices }: PairingDeps, codes: Codes): ProgressHandlers => {
+export const createProgressHandlers = ({ db, emit, devices }: PairingDeps, codes: CodeGuesses): ProgressHandlers => {
   const report = (pairingId: string, given: Report, call: ReportCall): Promise<EnrollmentProgress> =>
     db.tx(async (tx) => {
       const enrollment = await lockByPairing(tx, pairingId);

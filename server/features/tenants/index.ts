@@ -26,7 +26,7 @@ import { createStanding } from "./standing.ts";
 import { isSlugReserved, reserveSlug } from "./store/suspension-and-deletion.ts";
 import { countMembers, countOwned, findTenant, insertTenant, lockUser, pageOfTenants, type StoredTenant, updateTenant, upsertMember } from "./store/tenants.ts";
 import { createStuck } from "./stuck.ts";
-import { createLife, type LifeDeps } from "./suspension-and-deletion.ts";
+import { createSuspensionAndDeletion, type SuspensionAndDeletionDeps } from "./suspension-and-deletion.ts";
 import { createTenantLookup } from "./tenant-lookup.ts";
 
 export type { AnyTenant } from "./any-tenant.ts";
@@ -37,7 +37,7 @@ export { type Counters, type CountUsed, createPlan, type LimitCrossing, type Pla
 export type { PlanResource } from "./plan-table.ts";
 export type { TenantStanding } from "./standing.ts";
 
-export interface TenantsDeps extends DashboardDeps, LoadTestDeps, Pick<LifeDeps, "deleteRows" | "endBilling"> {
+export interface TenantsDeps extends DashboardDeps, LoadTestDeps, Pick<SuspensionAndDeletionDeps, "deleteRows" | "endBilling"> {
   readonly db: Db;
   readonly clock: Clock;
   readonly emit: Emit;
@@ -62,7 +62,7 @@ export const createTenants = (deps: TenantsDeps) => {
   const { db, audit } = deps;
   const { lookup, memberships, forgetTenant, forgetMember, forgetMembers } = createTenantLookup(deps);
   const counting = createCounting(deps);
-  const life = createLife({ ...deps, ...counting, forgetTenant, deletionDays: deps.deletionDays ?? DELETION_DAYS });
+  const life = createSuspensionAndDeletion({ ...deps, ...counting, forgetTenant, deletionDays: deps.deletionDays ?? DELETION_DAYS });
   const metrics = createMetricHistory(deps);
   const loadTests = createLoadTests(deps);
   return {

@@ -21,7 +21,7 @@ import {
 } from "./store/suspension-and-deletion.ts";
 import { findTenant, type StoredTenant } from "./store/tenants.ts";
 
-export interface LifeDeps {
+export interface SuspensionAndDeletionDeps {
   readonly db: Db;
   readonly emit: Emit;
   readonly counters: Counters;
@@ -45,7 +45,7 @@ const PURGE_TENANTS = 10;
 const RETRY_SECONDS = 600;
 const { suspended, reactivated, deletionScheduled, restored, deleted } = contract.tenants.events;
 
-export const createLife = ({ db, emit, counters, deleteRows, endBilling, deletionDays, forgetTenant, counted }: LifeDeps) => {
+export const createSuspensionAndDeletion = ({ db, emit, counters, deleteRows, endBilling, deletionDays, forgetTenant, counted }: SuspensionAndDeletionDeps) => {
   /** TENANT_NOT_FOUND, or INVALID_STATE_TRANSITION when the tenant has a status that does not lead to `to`. */
   const refusal = async (tx: Tx, scope: SystemScope, to: TenantStatus): Promise<AppError> => {
     const { tenantId } = scope;

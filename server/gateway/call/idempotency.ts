@@ -8,7 +8,7 @@ import { fingerprint } from "../../core/rows/fingerprint.ts";
 import { actorOf, type OpenScope } from "../../core/scope.ts";
 import type { Answered, CallOutcome, Keeper, Transact } from "./run-handler.ts";
 
-export interface OnceDeps {
+export interface IdempotentCallsDeps {
   readonly idempotency: IdempotencyStore;
   readonly transact: Transact;
   readonly toAppError: (error: unknown) => AppError;
@@ -72,7 +72,7 @@ const callOf = ({ operation, scope, input, key }: KeyedRequest): IdempotentCall 
   fingerprint: fingerprint(input),
 });
 
-export const createOnce = ({ idempotency, transact, toAppError }: OnceDeps) => {
+export const createIdempotentCalls = ({ idempotency, transact, toAppError }: IdempotentCallsDeps) => {
   const claim = async (tx: SqlTx, call: IdempotentCall): Promise<void> => {
     const known = await idempotency.claim(tx, call);
     if (known !== null) throw new AlreadyKnown(known);

@@ -92,7 +92,7 @@ const findRecord = (entries: readonly Entry[], { op }: Entry): Entry | undefined
 };
 
 /** Throws with every problem listed at once. */
-export const createCatalogue = <C extends AnyContract>(contract: C, features: Implementations<C>): readonly Entry[] => {
+export const createOperationTable = <C extends AnyContract>(contract: C, features: Implementations<C>): readonly Entry[] => {
   const entries = Object.entries(contract).flatMap(([group, { tag, operations }]) =>
     Object.entries(operations).map(([name, op]) => ({
       id: `${group}.${name}`,

@@ -14,7 +14,7 @@ import type { Identity, ScopeRequest } from "../auth/identity.ts";
 import type { RequestInfo } from "../http/request-info.ts";
 import { parseInput } from "../rest/parse.ts";
 import { type CallRecord, type Notes, refusalReasonOf } from "./call-record.ts";
-import { createOnce, ReplayedRefusal, readKey } from "./idempotency.ts";
+import { createIdempotentCalls, ReplayedRefusal, readKey } from "./idempotency.ts";
 import type { Entry } from "./operation-table.ts";
 import { type Limits, type Taken, tighter } from "./rate-limits.ts";
 import { createRun, type RunDeps } from "./run-handler.ts";
@@ -155,7 +155,7 @@ export const createPipeline = (deps: PipelineDeps) => {
     }
   };
 
-  const once = createOnce({ ...deps, toAppError });
+  const once = createIdempotentCalls({ ...deps, toAppError });
 
   /** Checks a call that lasts again: its caller, then the record that it is about, as a read of that record would. */
   const judge = (request: CallRequest, opened: OpenScope, input: unknown): Promise<AppError | null> =>

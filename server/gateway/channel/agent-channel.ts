@@ -1,6 +1,6 @@
 // The agent channel of a node: wires its parts together, starts and stops them. The life of a socket leads through admission, socket-transport, session,
 // hello with duplicate-probe and session-registry, then frame-dispatcher, frame-handlers, heartbeat, command-push and acks, and ends in session-closer,
-// socket-drain, tick or returning.
+// socket-drain, tick or expected-reconnects.
 
 import { type Clock, inWholeMs } from "../../core/clock.ts";
 import type { AppError } from "../../core/errors.ts";
@@ -22,7 +22,7 @@ import { createAdmission, type NodeCondition } from "./admission.ts";
 import { createCommandPush, createResume, withBusy } from "./command-push.ts";
 import { ALL_NODES, type ClusterNotifier, nodeChannel } from "./device-notifier.ts";
 import { createDuplicateProbes } from "./duplicate-probe.ts";
-import { createReturning } from "./expected-reconnects.ts";
+import { createExpectedReconnects } from "./expected-reconnects.ts";
 import { createFrameDispatcher } from "./frame-dispatcher.ts";
 import { createFrameHandlers } from "./frame-handlers.ts";
 import { createHeartbeat } from "./heartbeat.ts";
@@ -116,7 +116,7 @@ export const createAgentChannel = (given: AgentChannelDeps): AgentChannel => {
     admission,
     registry,
     welcome,
-    returning: createReturning(deps),
+    expectReconnect: createExpectedReconnects(deps),
     ...dispatcher,
     resume: createResume(push, settings),
   });

@@ -1,13 +1,13 @@
 // Expects the agents whose sockets broke: reads their credentials before they come back, which they may all do at once.
 import type { AgentRegistry } from "../../core/ports/agent-registry.ts";
 
-export interface ReturningDeps {
+export interface ExpectedReconnectsDeps {
   readonly agents: Pick<AgentRegistry, "expect">;
   readonly onError: (error: unknown) => void;
 }
 
 /** Returns a function that notes a device. Those of one turn of the event loop, and those that come during a read, share the next read. */
-export const createReturning = ({ agents, onError }: ReturningDeps): ((deviceId: string) => void) => {
+export const createExpectedReconnects = ({ agents, onError }: ExpectedReconnectsDeps): ((deviceId: string) => void) => {
   let lost: string[] = [];
   let reading = false;
   const readAll = async (): Promise<void> => {

@@ -28,7 +28,7 @@ export interface SocketTransportDeps {
   readonly registry: Pick<SessionRegistry, "open" | "busy" | "remove">;
   readonly welcome: (session: AgentSession) => void;
   /** Notes a device whose socket broke. */
-  readonly returning: (deviceId: string) => void;
+  readonly expectReconnect: (deviceId: string) => void;
   readonly received: SocketHandler<AgentSession>["received"];
   /** Counts a ping or pong against the session's rate limit. */
   readonly control: (session: AgentSession) => void;
@@ -177,7 +177,7 @@ export const createSocketTransport = (deps: SocketTransportDeps): SocketHandler<
     closed: (session, code) => {
       stats.connections -= 1;
       countUp(stats.closes, code);
-      if (code === BROKEN && session.phase === "ready") deps.returning(session.deviceId);
+      if (code === BROKEN && session.phase === "ready") deps.expectReconnect(session.deviceId);
       registry.remove(session);
     },
   };

@@ -2,7 +2,7 @@
 import { createLazyAbort } from "../../core/lifecycle/lazy-abort.ts";
 import { type HttpRequest, type HttpResponse, type HttpTransport, RequestContext } from "./request-context.ts";
 
-class HandedContext extends RequestContext {
+class InProcessContext extends RequestContext {
   readonly request: HttpRequest;
   readonly gone = createLazyAbort();
   readonly ending = createLazyAbort();
@@ -26,5 +26,5 @@ class HandedContext extends RequestContext {
 
 export const answerOf = (transport: HttpTransport, request: HttpRequest): Promise<HttpResponse> =>
   new Promise((resolve, reject) => {
-    transport.receive(request).handle(new HandedContext(request, resolve)).catch(reject);
+    transport.receive(request).handle(new InProcessContext(request, resolve)).catch(reject);
   });

@@ -189,7 +189,7 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, rea
   };
 
   /** If-Match for a change that has no field for the version. */
-  const heldBy = (entry: Entry, header: string | undefined): CallRequest["held"] => {
+  const ifMatchOf = (entry: Entry, header: string | undefined): CallRequest["held"] => {
     const field = header === undefined || types.get(entry)?.has("version") === true ? null : versions.changedBy(entry.op);
     const accepted = field === null ? null : readIfMatch(header);
     return field === null || accepted === null ? undefined : { field, versions: accepted };
@@ -210,7 +210,7 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, rea
       tenantHeader: request.headers["x-svc-tenant-id"],
       readInput: () => inputOf({ entry, fields, values: match.values }, request, body),
       idempotencyKey: request.headers["idempotency-key"] ?? request.headers["x-idempotency-key"],
-      held: heldBy(entry, request.headers["if-match"]),
+      held: ifMatchOf(entry, request.headers["if-match"]),
       signed: credential.kind === "agent" ? signedBy(request) : null,
     };
     const outcome = await pipeline.call(asked);

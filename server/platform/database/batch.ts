@@ -1,6 +1,6 @@
 // Joins calls into batches: the calls of one turn of the event loop, and those that arrive while a batch runs.
 import { AppError } from "../../core/errors.ts";
-import { type Flush, settleInHalves } from "../../core/rows/split-batch.ts";
+import { type Flush, splitBatchOnFailure } from "../../core/rows/split-batch.ts";
 import { CALL_BUDGET_MS, currentWork, runAs, Work, type WorkClass } from "../../core/work.ts";
 import { failsAlone, noAnswer } from "./db-errors.ts";
 
@@ -46,7 +46,7 @@ export const createBatch = <I, O>(
 
   const run = async (calls: readonly Waiting<I, O>[]): Promise<void> => {
     const items = calls.map(({ item }) => item);
-    const settle = () => settleInHalves(items, flush, (error) => !neverSplit && failsAlone(error));
+    const settle = () => splitBatchOnFailure(items, flush, (error) => !neverSplit && failsAlone(error));
     const work = new Work(workClass, CALL_BUDGET_MS);
     const results = await runAs(work, settle);
     work.end();

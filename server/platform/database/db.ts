@@ -4,7 +4,7 @@ import type { Clients, Tx } from "../../core/database.ts";
 import { nameOfStatement, type Statement } from "../../core/statements.ts";
 import { currentWork, type Work } from "../../core/work.ts";
 import type { Log } from "../telemetry/log.ts";
-import { within } from "../timeout.ts";
+import { withTimeout } from "../timeout.ts";
 import { type Bulkheads, createBulkheads, createOneBulkhead } from "./bulkheads.ts";
 import { createCondition } from "./db-condition.ts";
 import { isAborted, isConflict, isUniqueViolation, meaningOf, noAnswer, type Readiness } from "./db-errors.ts";
@@ -99,7 +99,7 @@ export const openDb = async ({
     sqlTx: tx,
     condition: condition.read,
     close: () =>
-      within(
+      withTimeout(
         prisma.close().then(async () => {
           await Promise.all([pool.end(), condition.close()]);
         }),

@@ -32,7 +32,7 @@ interface Value {
   readonly value: number;
 }
 
-export class Durations extends Histogram {
+export class PreboundHistogram extends Histogram {
   readonly #name: string;
   readonly #help: string;
   readonly #bounds: readonly number[];

@@ -1,6 +1,6 @@
 // Factories for metrics. Counters and gauges read values that the code counts anyway, at each scrape; only durations and tallies are recorded as they happen.
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
-import { Durations } from "./histogram.ts";
+import { PreboundHistogram } from "./histogram.ts";
 
 /** The runtime's own figures keep the names that stock dashboards know: process_*, nodejs_*. */
 const PREFIX = "mooring_";
@@ -48,7 +48,7 @@ export const createMakers = (registry: Registry) => {
     },
     histogram: (description: Description, buckets: readonly number[]) => new Histogram({ ...base(description), buckets: [...buckets] }),
     /** For durations observed on every call. */
-    durations: (description: Description, buckets: readonly number[]) => new Durations({ ...base(description), buckets: [...buckets] }),
+    durations: (description: Description, buckets: readonly number[]) => new PreboundHistogram({ ...base(description), buckets: [...buckets] }),
     tally: (description: Description) => new Counter(base(description)),
   };
 };

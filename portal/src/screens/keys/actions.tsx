@@ -5,7 +5,7 @@ import { useState } from "react";
 import { api, queryClient } from "../../api/client.ts";
 import { Confirm, Dialog, Form, SelectField } from "../../ui/dialog.tsx";
 import { KeyForm } from "./key-form.tsx";
-import { Made } from "./new-key-secret.tsx";
+import { NewKeySecret } from "./new-key-secret.tsx";
 import { text } from "./text.ts";
 
 interface Props {
@@ -53,7 +53,7 @@ const RotateKey = ({ of, onClose }: Props) => {
           <SelectField label={text.grace} name="grace" defaultValue="86400" options={text.graces} />
         </Form>
       ) : (
-        <Made made={rotate.data} graceSeconds={rotate.variables.graceSeconds ?? 0} onDone={onClose} />
+        <NewKeySecret made={rotate.data} graceSeconds={rotate.variables.graceSeconds ?? 0} onDone={onClose} />
       )}
     </Dialog>
   );

@@ -3,7 +3,7 @@ import { useMutation } from "@tanstack/react-query";
 import { api, queryClient } from "../../api/client.ts";
 import { Dialog } from "../../ui/dialog.tsx";
 import { KeyForm } from "./key-form.tsx";
-import { Made } from "./new-key-secret.tsx";
+import { NewKeySecret } from "./new-key-secret.tsx";
 import { text } from "./text.ts";
 
 export const CreateKey = ({ onClose }: { readonly onClose: () => void }) => {
@@ -19,7 +19,7 @@ export const CreateKey = ({ onClose }: { readonly onClose: () => void }) => {
       {create.data === undefined ? (
         <KeyForm submit={text.create} action={create} onSubmit={(wishes) => create.mutate(wishes)} onCancel={onClose} />
       ) : (
-        <Made made={create.data} onDone={onClose} />
+        <NewKeySecret made={create.data} onDone={onClose} />
       )}
     </Dialog>
   );

@@ -7,14 +7,14 @@ import { text } from "./text.ts";
 const commandOf = ({ apiKey, tenantId, scopes }: CreatedApiKey): string =>
   `curl -H 'x-api-key: ${apiKey}' -H 'x-svc-tenant-id: ${tenantId}' ${location.origin}/v1/${scopes.length === 0 || scopes.includes("device:read") ? "devices" : "auth/me"}`;
 
-export interface MadeProps {
+export interface NewKeySecretProps {
   readonly made: CreatedApiKey;
   /** After a rotation: how long the secret before works. */
   readonly graceSeconds?: number;
   readonly onDone: () => void;
 }
 
-export const Made = ({ made, graceSeconds, onDone }: MadeProps) => (
+export const NewKeySecret = ({ made, graceSeconds, onDone }: NewKeySecretProps) => (
   <SecretOnce label={made.name} secret={made.apiKey} command={commandOf(made)} onDone={onDone}>
     {graceSeconds === undefined ? null : (
       <p>{graceSeconds === 0 ? text.oldEnded : text.oldUntil(exactTime(new Date(Date.parse(made.updatedAt) + 1_000 * graceSeconds).toISOString()))}</p>

@@ -7,7 +7,7 @@ import { api, queryClient } from "../../api/client.ts";
 import { useMay } from "../../api/session.ts";
 import { Confirm, Dialog, Form, SelectField, TextField } from "../../ui/dialog.tsx";
 import { Failure } from "../../ui/failure.tsx";
-import { Made } from "./new-webhook-secret.tsx";
+import { NewWebhookSecret } from "./new-webhook-secret.tsx";
 import { TestWebhook } from "./test.tsx";
 import { text } from "./text.ts";
 import { WebhookForm } from "./webhook-form.tsx";
@@ -56,7 +56,7 @@ const RotateSecret = ({ of, onClose }: Props) => {
           <TextField label={text.secret} name="secret" type="password" maxLength={256} hint={text.secretHint} />
         </Form>
       ) : (
-        <Made made={rotate.data} note={text.rotated} onDone={onClose} />
+        <NewWebhookSecret made={rotate.data} note={text.rotated} onDone={onClose} />
       )}
     </Dialog>
   );

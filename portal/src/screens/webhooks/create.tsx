@@ -2,7 +2,7 @@
 import { useMutation } from "@tanstack/react-query";
 import { api, queryClient } from "../../api/client.ts";
 import { Dialog } from "../../ui/dialog.tsx";
-import { Made } from "./new-webhook-secret.tsx";
+import { NewWebhookSecret } from "./new-webhook-secret.tsx";
 import { text } from "./text.ts";
 import { WebhookForm } from "./webhook-form.tsx";
 
@@ -27,7 +27,7 @@ export const CreateWebhook = ({ onClose, onDone }: { readonly onClose: () => voi
           onSubmit={({ headers = {}, secret, ...wishes }) => create.mutate({ ...wishes, headers, ...(secret === undefined ? {} : { secret }) })}
         />
       ) : (
-        <Made made={create.data} onDone={() => onDone(create.data.webhookId)} />
+        <NewWebhookSecret made={create.data} onDone={() => onDone(create.data.webhookId)} />
       )}
     </Dialog>
   );

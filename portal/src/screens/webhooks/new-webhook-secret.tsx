@@ -2,13 +2,13 @@
 import { SecretOnce } from "../../ui/secret-once.tsx";
 import { text } from "./text.ts";
 
-export interface MadeProps {
+export interface NewWebhookSecretProps {
   readonly made: { readonly secret?: string | undefined; readonly warnings: readonly string[] };
   readonly note?: string;
   readonly onDone: () => void;
 }
 
-export const Made = ({ made: { secret, warnings }, note = text.signed, onDone }: MadeProps) =>
+export const NewWebhookSecret = ({ made: { secret, warnings }, note = text.signed, onDone }: NewWebhookSecretProps) =>
   secret === undefined ? (
     <div className="stack">
       <p>{warnings.length > 0 ? text.weak : note}</p>

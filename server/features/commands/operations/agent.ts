@@ -33,7 +33,7 @@ export interface AgentOperationsDeps {
   readonly settings: CommandSettings;
 }
 
-export const agentSide = ({
+export const createAgentOperations = ({
   db,
   presence,
   transitions,

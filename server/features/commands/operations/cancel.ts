@@ -10,7 +10,7 @@ import type { Db } from "../../../platform/database/db.ts";
 import { toCommand } from "../records.ts";
 import { isWrittenLater } from "../rules.ts";
 import type { AfterCommit } from "../sending/after-commit.ts";
-import type { Settler } from "../sending/write-before-cancel.ts";
+import type { WriteBeforeCancel } from "../sending/write-before-cancel.ts";
 import type { SettledSession } from "../state.ts";
 import { type Locked, lockCommand, lockQueued } from "../store/lock.ts";
 import type { Transitions } from "../transitions.ts";
@@ -18,7 +18,7 @@ import { findVisibleCommand } from "./read.ts";
 
 export interface CancelDeps {
   readonly db: Db;
-  readonly settler: Pick<Settler, "settle">;
+  readonly writeBeforeCancel: Pick<WriteBeforeCancel, "settle">;
   readonly devices: DeviceLookup;
   readonly transitions: Transitions;
   readonly afterCommit: Pick<AfterCommit, "changed">;
@@ -33,9 +33,9 @@ interface Order {
 
 /** For the feature that ordered the command, in its own transaction. Ended or unknown, the command stays as it is. */
 export const createCancelOrdered =
-  ({ settler, transitions, afterCommit }: Pick<CancelDeps, "settler" | "transitions" | "afterCommit">) =>
+  ({ writeBeforeCancel, transitions, afterCommit }: Pick<CancelDeps, "writeBeforeCancel" | "transitions" | "afterCommit">) =>
   async (scope: SystemScope, { commandId, ...device }: DeviceRef & { readonly commandId: string }) => {
-    const settled = await settler.settle(device);
+    const settled = await writeBeforeCancel.settle(device);
     return async (tx: SqlTx, { by, reason, before }: { readonly by: string; readonly reason: string; readonly before: () => Promise<void> }) => {
       const locked = await lockCommand(tx, scope, commandId);
       await before();
@@ -49,7 +49,13 @@ export const createCancelOrdered =
     };
   };
 
-export const cancelling = ({ db, settler, devices, transitions, afterCommit }: CancelDeps): Pick<Handlers<typeof contract.commands>, "cancel" | "purge"> => {
+export const createCancelOperations = ({
+  db,
+  writeBeforeCancel,
+  devices,
+  transitions,
+  afterCommit,
+}: CancelDeps): Pick<Handlers<typeof contract.commands>, "cancel" | "purge"> => {
   const change = (tx: SqlTx, locked: Locked, { actor, ...event }: Order) =>
     transitions.apply(
       tx,
@@ -62,7 +68,7 @@ export const cancelling = ({ db, settler, devices, transitions, afterCommit }: C
     cancel: async ({ scope, fail, commit }, { commandId, deviceId, reason, force }) => {
       const found = await findVisibleCommand(db, scope, { commandId, deviceId }, devices);
       if (found === null) throw fail("COMMAND_NOT_FOUND", { commandId });
-      const settled = isOpen(found.status) && isWrittenLater(found) ? await settler.settle(found) : null;
+      const settled = isOpen(found.status) && isWrittenLater(found) ? await writeBeforeCancel.settle(found) : null;
       return commit(async (tx, afterwards) => {
         const locked = await lockCommand(tx, scope, commandId);
         const order = { reason: reason ?? null, force, settled, actor: actorOf(scope.principal) };
@@ -78,7 +84,7 @@ export const cancelling = ({ db, settler, devices, transitions, afterCommit }: C
     },
     purge: async ({ scope, fail, commit }, { deviceId }) => {
       if ((await devices.find(scope, deviceId)) === null) throw fail("DEVICE_NOT_FOUND", { deviceId });
-      const settled = await settler.settle({ tenantId: scope.tenantId, deviceId });
+      const settled = await writeBeforeCancel.settle({ tenantId: scope.tenantId, deviceId });
       const order = { reason: "purged", force: false, settled, actor: actorOf(scope.principal) };
       return commit(async (tx, afterwards) => {
         const { transitions: made } = await change(tx, await lockQueued(tx, { tenantId: scope.tenantId, deviceId }), order);

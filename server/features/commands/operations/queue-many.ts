@@ -39,7 +39,7 @@ export interface QueueManyDeps {
   readonly settings: CommandSettings;
 }
 
-export const queueingMany = (deps: QueueManyDeps): Pick<Handlers<typeof contract.commands>, "queueMany"> => {
+export const createQueueManyOperation = (deps: QueueManyDeps): Pick<Handlers<typeof contract.commands>, "queueMany"> => {
   const { db, devices, afterCommit, createBatch, nodeId, quota, settings } = deps;
   const facts = { limits: settings, quota, nodeId };
   const create = createBatch(

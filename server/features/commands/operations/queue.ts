@@ -40,7 +40,7 @@ export interface QueueDeps {
   readonly settings: CommandSettings;
 }
 
-export const queueing = ({
+export const createQueueOperation = ({
   db,
   afterCommit,
   createBatch,

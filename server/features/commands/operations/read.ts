@@ -39,7 +39,7 @@ export const findVisibleCommand = async (
 type Names = "list" | "listAll" | "listPartial" | "getMany" | "summary" | "types" | "get" | "getOnDevice" | "timeline";
 type Read<N extends Names> = Pick<Handlers<typeof contract.commands>, N>;
 
-export const reading = (deps: ReadDeps): Read<Names> => ({ ...lists(deps), ...single(deps) });
+export const createReadOperations = (deps: ReadDeps): Read<Names> => ({ ...lists(deps), ...single(deps) });
 
 /** The page of so many rows, of which one more was read. */
 const pageOf = <R, T>(

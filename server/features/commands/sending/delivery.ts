@@ -21,8 +21,8 @@ import type { Effect, Transition, Transitions } from "../transitions.ts";
 import type { AfterCommit } from "./after-commit.ts";
 import { createFinish } from "./finish-from-memory.ts";
 import { type CommandSending, sentNow, untold } from "./sending.ts";
-import { createSettle } from "./session-reconcile.ts";
-import type { Hand } from "./unwritten-sends.ts";
+import { createSessionReconcile } from "./session-reconcile.ts";
+import type { UnwrittenSends } from "./unwritten-sends.ts";
 
 export interface DeliveryDeps {
   readonly db: Db;
@@ -31,7 +31,7 @@ export interface DeliveryDeps {
   readonly afterCommit: Pick<AfterCommit, "changed" | "remind">;
   readonly telemetry: Pick<CommandTelemetry, "claimed">;
   readonly createBatch: CreateBatch;
-  readonly hand: Hand;
+  readonly unwritten: UnwrittenSends;
   readonly sending: CommandSending;
   readonly databaseClock: DatabaseClock;
   /** The relay has events to dispatch. */
@@ -52,7 +52,7 @@ interface Claimed {
 }
 
 export const createDelivery = (deps: DeliveryDeps): CommandDelivery => {
-  const { db, transitions, afterCommit, telemetry, createBatch, hand, settings, onError } = deps;
+  const { db, transitions, afterCommit, telemetry, createBatch, unwritten, settings, onError } = deps;
   const bounds = batchBounds("agents", settings);
   const claim = createBatch(createClaim(deps), bounds);
   const ack = createBatch(createAck(deps), { ...bounds, paceMs: settings.ackPaceMs });
@@ -72,8 +72,8 @@ export const createDelivery = (deps: DeliveryDeps): CommandDelivery => {
 
   /** What was only in hand was never written as sent, so there is nothing to take back. */
   const putBack = (commandIds: readonly string[]): readonly string[] => {
-    const items = commandIds.flatMap((commandId) => hand.find(commandId) ?? []);
-    for (const item of items) hand.drop(item);
+    const items = commandIds.flatMap((commandId) => unwritten.find(commandId) ?? []);
+    for (const item of items) unwritten.drop(item);
     afterCommit.changed(items.map(({ queued }): Transition => ({ row: queued, from: "sent", step: { patch: { status: "queued" }, code: null } })));
     return commandIds.filter((commandId) => !items.some(({ queued }) => queued.commandId === commandId));
   };
@@ -88,12 +88,12 @@ export const createDelivery = (deps: DeliveryDeps): CommandDelivery => {
     delivered: (device, epoch, commandIds) => report(device, commandIds, { kind: "written", epoch }),
     refused: (device, epoch, commandIds) => report(device, putBack(commandIds), { kind: "refused", epoch }),
     writeSent: (deviceId) => {
-      if (hand.of(deviceId).length > 0) void hand.write([deviceId]).catch(onError);
+      if (unwritten.of(deviceId).length > 0) void unwritten.write([deviceId]).catch(onError);
     },
-    holds: (deviceId) => hand.of(deviceId).length > 0,
+    holds: (deviceId) => unwritten.of(deviceId).length > 0,
     ack: async (device, given, refused = null) =>
       ack({ tenantId: device.tenantId, deviceId: device.deviceId, commandId: given.commandId, event: toAckEvent(given, refused, settings) }),
-    settle: createSettle({ transitions, afterCommit, hand }),
+    settle: createSessionReconcile({ transitions, afterCommit, unwritten }),
   };
 };
 
@@ -101,7 +101,7 @@ export const createDelivery = (deps: DeliveryDeps): CommandDelivery => {
 export const STATUS_UNKNOWN = "ACK_STATUS_UNKNOWN";
 const NOTHING: Claimed = { rows: [], left: false };
 
-const createClaim = ({ db, hand, sending, databaseClock }: DeliveryDeps) => {
+const createClaim = ({ db, unwritten, sending, databaseClock }: DeliveryDeps) => {
   /** Of two sessions of one device in a batch only the newer claims; of two claims of one session the first gets everything. */
   const newestOf = (wants: readonly Want[]): ReadonlyMap<string, Want> => {
     const newest = new Map<string, Want>();
@@ -116,11 +116,11 @@ const createClaim = ({ db, hand, sending, databaseClock }: DeliveryDeps) => {
     const newest = newestOf(wants);
     const { peeked, now } = await peek(
       db,
-      [...newest.values()].map((want) => ({ ...want, held: hand.of(want.deviceId).map(({ queued }) => queued.seq) })),
+      [...newest.values()].map((want) => ({ ...want, held: unwritten.of(want.deviceId).map(({ queued }) => queued.seq) })),
     );
     databaseClock.saw(now);
     const first = [...newest].flatMap(([deviceId, { epoch }]) => (peeked.get(deviceId)?.rows ?? []).map((row) => ({ row, epoch })));
-    const waits = (row: CommandRow): boolean => !isWrittenLater(row) || row.liveEpoch === null || hand.isCautious(row.deviceId);
+    const waits = (row: CommandRow): boolean => !isWrittenLater(row) || row.liveEpoch === null || unwritten.isCautious(row.deviceId);
     const later = first.flatMap(({ row, epoch }) => (waits(row) ? [] : (sending.take(row, epoch) ?? [])));
     const atOnce = first.flatMap(({ row, epoch }) => (waits(row) ? (sending.send(row, epoch) ?? []) : []));
     const written = await writeNow(atOnce);
@@ -135,7 +135,7 @@ const createClaim = ({ db, hand, sending, databaseClock }: DeliveryDeps) => {
 };
 
 const createAck = (deps: DeliveryDeps) => {
-  const { db, transitions, outcomes, afterCommit, hand, databaseClock } = deps;
+  const { db, transitions, outcomes, afterCommit, unwritten, databaseClock } = deps;
   const finish = createFinish(deps);
 
   const applyLocked = async (perCommand: ReadonlyMap<string, readonly AckCall[]>): Promise<ReadonlyMap<string, readonly Effect[]>> => {
@@ -151,13 +151,13 @@ const createAck = (deps: DeliveryDeps) => {
       return transitions.apply(
         tx,
         locked,
-        (row) => [...untold(row, hand), ...saysOf(row).map((event) => hidden(event, hides.get(row.commandId)))],
+        (row) => [...untold(row, unwritten), ...saysOf(row).map((event) => hidden(event, hides.get(row.commandId)))],
         ({ deviceId }, event) => (event.kind === "claimed" ? "session" : deviceId),
       );
     });
     for (const { commandId } of refs) {
-      const item = hand.find(commandId);
-      if (item !== undefined && effects.has(commandId)) hand.drop(item);
+      const item = unwritten.find(commandId);
+      if (item !== undefined && effects.has(commandId)) unwritten.drop(item);
     }
     // Viewers know already that it was sent.
     afterCommit.changed(made.filter(({ row, from }) => !(from === "queued" && row.status === "sent")));

@@ -4,21 +4,21 @@ import { isOpen } from "../../../../protocol/index.ts";
 import { type Finished, finishCommands } from "../store/finish.ts";
 import { type Effect, endOf, isEnd, type Transition, transitionsOf } from "../transitions.ts";
 import type { AckCall, DeliveryDeps } from "./delivery.ts";
-import type { InHand } from "./unwritten-sends.ts";
+import type { UnwrittenSend } from "./unwritten-sends.ts";
 
-type FinishDeps = Pick<DeliveryDeps, "db" | "hand" | "transitions" | "outcomes" | "afterCommit" | "databaseClock" | "wakeRelay">;
+type FinishDeps = Pick<DeliveryDeps, "db" | "unwritten" | "transitions" | "outcomes" | "afterCommit" | "databaseClock" | "wakeRelay">;
 
 interface Planned {
-  readonly item: InHand;
+  readonly item: UnwrittenSend;
   readonly effects: readonly Effect[];
   readonly transitions: readonly Transition[];
   readonly finished: Finished;
 }
 
-export const createFinish = ({ db, hand, transitions, outcomes, afterCommit, databaseClock, wakeRelay }: FinishDeps) => {
+export const createFinish = ({ db, unwritten, transitions, outcomes, afterCommit, databaseClock, wakeRelay }: FinishDeps) => {
   const plan = (calls: readonly AckCall[]): Planned | null => {
     const [call] = calls;
-    const item = call === undefined ? undefined : hand.find(call.commandId);
+    const item = call === undefined ? undefined : unwritten.find(call.commandId);
     if (call === undefined || item === undefined) return null;
     const { sent, queued } = item;
     if (sent.tenantId !== call.tenantId || sent.deviceId !== call.deviceId || outcomes.has(sent.type)) return null;
@@ -44,7 +44,7 @@ export const createFinish = ({ db, hand, transitions, outcomes, afterCommit, dat
     );
     wakeRelay();
     const done = planned.filter(({ item }) => gone.has(item.queued.commandId));
-    for (const { item } of done) hand.drop(item);
+    for (const { item } of done) unwritten.drop(item);
     afterCommit.changed(done.flatMap((each) => each.transitions));
     return new Map(done.map(({ item, effects }) => [item.queued.commandId, effects]));
   };

@@ -3,10 +3,10 @@ import type { DatabaseClock } from "../database-clock.ts";
 import type { CommandEvent } from "../state.ts";
 import type { CommandRow } from "../store/rows.ts";
 import type { Transition, Transitions } from "../transitions.ts";
-import type { Hand, InHand } from "./unwritten-sends.ts";
+import type { UnwrittenSend, UnwrittenSends } from "./unwritten-sends.ts";
 
 export interface SendingDeps {
-  readonly hand: Pick<Hand, "take">;
+  readonly unwritten: Pick<UnwrittenSends, "take">;
   readonly transitions: Pick<Transitions, "plan">;
   readonly databaseClock: Pick<DatabaseClock, "now">;
   readonly nodeId: string;
@@ -19,7 +19,7 @@ export interface CommandSending {
   take(row: CommandRow, epoch: number): CommandRow | null;
 }
 
-export const createSending = ({ hand, transitions, databaseClock, nodeId }: SendingDeps): CommandSending => {
+export const createSending = ({ unwritten, transitions, databaseClock, nodeId }: SendingDeps): CommandSending => {
   const send: CommandSending["send"] = (row, epoch) => {
     const event: CommandEvent = { kind: "claimed", channel: "ws", epoch, nodeId };
     const [effect] = transitions.plan(row, [event], { now: Math.max(databaseClock.now(), row.availableAt), actorOf: () => "session" });
@@ -29,19 +29,19 @@ export const createSending = ({ hand, transitions, databaseClock, nodeId }: Send
     send,
     take: (row, epoch) => {
       const sent = send(row, epoch);
-      return sent === null ? null : (hand.take(row, sent, epoch)?.sent ?? null);
+      return sent === null ? null : (unwritten.take(row, sent, epoch)?.sent ?? null);
     },
   };
 };
 
 /** The step of a command in hand that its row does not show, to be written together with the next one. */
-export const untold = (row: CommandRow, hand: Pick<Hand, "find">): readonly CommandEvent[] => {
-  const item = hand.find(row.commandId);
+export const untold = (row: CommandRow, unwritten: Pick<UnwrittenSends, "find">): readonly CommandEvent[] => {
+  const item = unwritten.find(row.commandId);
   return item !== undefined && row.status === "queued" && row.revision === item.queued.revision ? [sentEvent(item)] : NOTHING;
 };
 const NOTHING: readonly CommandEvent[] = [];
 
-const sentEvent = ({ sent, epoch }: InHand): CommandEvent => ({
+const sentEvent = ({ sent, epoch }: UnwrittenSend): CommandEvent => ({
   kind: "claimed",
   channel: "ws",
   epoch,

@@ -10,12 +10,12 @@ import type { CommandRow } from "../store/rows.ts";
 import type { Transition, Transitions } from "../transitions.ts";
 import type { AfterCommit } from "./after-commit.ts";
 import { untold } from "./sending.ts";
-import type { Hand } from "./unwritten-sends.ts";
+import type { UnwrittenSends } from "./unwritten-sends.ts";
 
-export interface SettleDeps {
+export interface SessionReconcileDeps {
   readonly transitions: Transitions;
   readonly afterCommit: Pick<AfterCommit, "changed" | "remind">;
-  readonly hand: Pick<Hand, "of" | "drop" | "find">;
+  readonly unwritten: Pick<UnwrittenSends, "of" | "drop" | "find">;
 }
 
 type Start = DeviceRef & SessionStart;
@@ -25,7 +25,7 @@ const NONE_OPEN: OpenCount = { queued: 0, inFlight: 0 };
 const nothing = (): void => undefined;
 
 /** Most devices of a batch of hellos have nothing open and cost no statement of their own. */
-export const createSettle = ({ transitions, afterCommit, hand }: SettleDeps): CommandDelivery["settle"] => {
+export const createSessionReconcile = ({ transitions, afterCommit, unwritten }: SessionReconcileDeps): CommandDelivery["settle"] => {
   /** Locks the rows of all devices in one order, so that a concurrent ack waits instead of deadlocking. */
   const settleHeld = async (tx: SqlTx, starts: readonly Start[]): Promise<ReadonlyMap<string, HeldSettled>> => {
     const byDevice = new Map(starts.map((start) => [start.deviceId, { ...start, listed: listOf(start), rows: new Map<string, CommandRow>() }]));
@@ -33,7 +33,7 @@ export const createSettle = ({ transitions, afterCommit, hand }: SettleDeps): Co
       tx,
       starts,
       starts.flatMap(({ tenantId, deviceId, inFlight }) => {
-        const ids = new Set([...inFlight.map(({ commandId }) => commandId), ...hand.of(deviceId).map(({ queued }) => queued.commandId)]);
+        const ids = new Set([...inFlight.map(({ commandId }) => commandId), ...unwritten.of(deviceId).map(({ queued }) => queued.commandId)]);
         return [...ids].map((commandId) => ({ tenantId, deviceId, commandId }));
       }),
     );
@@ -45,7 +45,7 @@ export const createSettle = ({ transitions, afterCommit, hand }: SettleDeps): Co
         if (start === undefined) return [];
         const { epoch, journal, listsAll, cancels, listed, handoff = false } = start;
         const settled: CommandEvent = { kind: "settled", epoch, listedAs: listed.get(row.commandId) ?? null, journal, listsAll, cancels, handoff };
-        return [...untold(row, hand), settled];
+        return [...untold(row, unwritten), settled];
       },
       () => "session",
     );
@@ -58,7 +58,7 @@ export const createSettle = ({ transitions, afterCommit, hand }: SettleDeps): Co
         {
           reconcile: [...listed].map(([commandId, word]) => ({ commandId, action: reconcile(rows.get(commandId) ?? null, word, at) })),
           notify: () => {
-            for (const item of hand.of(deviceId)) if (item.epoch < epoch) hand.drop(item);
+            for (const item of unwritten.of(deviceId)) if (item.epoch < epoch) unwritten.drop(item);
             afterCommit.changed(made.filter((transition: Transition) => transition.row.deviceId === deviceId));
             // The agent learns from `reconcile` about the commands that it lists.
             afterCommit.remind([...rows.values()].filter(({ commandId, status }) => status === "canceling" && !listed.has(commandId)));
@@ -71,7 +71,7 @@ export const createSettle = ({ transitions, afterCommit, hand }: SettleDeps): Co
   return async (tx, starts) => {
     const open = await countOpenOf(tx, starts);
     const held = starts.filter(
-      ({ deviceId, inFlight }) => inFlight.length > 0 || (open.get(deviceId) ?? NONE_OPEN).inFlight > 0 || hand.of(deviceId).length > 0,
+      ({ deviceId, inFlight }) => inFlight.length > 0 || (open.get(deviceId) ?? NONE_OPEN).inFlight > 0 || unwritten.of(deviceId).length > 0,
     );
     const settled = held.length === 0 ? new Map<string, HeldSettled>() : await settleHeld(tx, held);
     const left = held.length === 0 ? open : await countOpenOf(tx, held);

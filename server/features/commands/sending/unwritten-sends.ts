@@ -5,7 +5,7 @@ import type { Clock } from "../../../core/clock.ts";
 import type { CommandSettings } from "../settings.ts";
 import type { CommandRow } from "../store/rows.ts";
 
-export interface InHand {
+export interface UnwrittenSend {
   /** As its row in the queue says. */
   readonly queued: CommandRow;
   /** As it was sent. */
@@ -14,13 +14,13 @@ export interface InHand {
   readonly sinceMs: number;
 }
 
-export interface Hand {
+export interface UnwrittenSends {
   /** Null if it is in hand already, or if its device may send nothing from memory. */
-  take(queued: CommandRow, sent: CommandRow, epoch: number): InHand | null;
-  find(commandId: string): InHand | undefined;
-  of(deviceId: string): readonly InHand[];
+  take(queued: CommandRow, sent: CommandRow, epoch: number): UnwrittenSend | null;
+  find(commandId: string): UnwrittenSend | undefined;
+  of(deviceId: string): readonly UnwrittenSend[];
   /** Does nothing if the command has been taken again since. */
-  drop(item: InHand): void;
+  drop(item: UnwrittenSend): void;
   /** Writes what is in hand for these devices; rejects if that fails. */
   write(deviceIds: readonly string[]): Promise<void>;
   /** For a while the device's commands are written before they are sent: once `write` has returned, what is queued for it was never sent. */
@@ -30,7 +30,7 @@ export interface Hand {
   close(): Promise<void>;
 }
 
-export interface HandDeps {
+export interface UnwrittenSendsDeps {
   readonly clock: Pick<Clock, "elapsed">;
   /** Leaves out those that were changed since, or belong to a session that was superseded. */
   readonly writeSent: (rows: readonly CommandRow[]) => Promise<unknown>;
@@ -40,20 +40,20 @@ export interface HandDeps {
   readonly settings: Pick<CommandSettings, "writeSentAfterMs" | "batchSize">;
 }
 
-const NONE: readonly InHand[] = [];
+const NONE: readonly UnwrittenSend[] = [];
 /** Longer than any transaction takes. */
 const CAUTIOUS_MS = 60_000;
 const MAX_CAUTIOUS = 10_000;
 
-export const createHand = ({ clock, writeSent, onWritten, onError, settings }: HandDeps): Hand => {
+export const createUnwrittenSends = ({ clock, writeSent, onWritten, onError, settings }: UnwrittenSendsDeps): UnwrittenSends => {
   const { writeSentAfterMs, batchSize } = settings;
   /** In the order in which they were sent. */
-  const items = new Map<string, InHand>();
-  const byDevice = new Map<string, Set<InHand>>();
+  const items = new Map<string, UnwrittenSend>();
+  const byDevice = new Map<string, Set<UnwrittenSend>>();
   const cautious = new LRUCache<string, true>({ max: MAX_CAUTIOUS, ttl: CAUTIOUS_MS });
   let timer: NodeJS.Timeout | null = null;
 
-  const drop = (item: InHand): void => {
+  const drop = (item: UnwrittenSend): void => {
     const { commandId, deviceId } = item.queued;
     if (items.get(commandId) !== item) return;
     items.delete(commandId);
@@ -62,7 +62,7 @@ export const createHand = ({ clock, writeSent, onWritten, onError, settings }: H
     if (mine?.size === 0) byDevice.delete(deviceId);
   };
 
-  const write = async (some: readonly InHand[]): Promise<void> => {
+  const write = async (some: readonly UnwrittenSend[]): Promise<void> => {
     for (let from = 0; from < some.length; from += batchSize) {
       const batch = some.slice(from, from + batchSize).filter((item) => items.get(item.queued.commandId) === item);
       if (batch.length === 0) continue;
@@ -75,7 +75,7 @@ export const createHand = ({ clock, writeSent, onWritten, onError, settings }: H
 
   const writeOld = async (): Promise<void> => {
     const latest = clock.elapsed() - writeSentAfterMs;
-    const old: InHand[] = [];
+    const old: UnwrittenSend[] = [];
     for (const item of items.values()) {
       if (item.sinceMs > latest) break;
       old.push(item);

@@ -7,11 +7,11 @@ import type { Bus } from "../../../platform/cluster/bus.ts";
 import type { Db } from "../../../platform/database/db.ts";
 import type { SettledSession } from "../state.ts";
 import { findHolder } from "../store/read.ts";
-import type { Hand } from "./unwritten-sends.ts";
+import type { UnwrittenSends } from "./unwritten-sends.ts";
 
-export interface SettlerDeps {
+export interface WriteBeforeCancelDeps {
   readonly db: Db;
-  readonly hand: Pick<Hand, "beCautious" | "write">;
+  readonly unwritten: Pick<UnwrittenSends, "beCautious" | "write">;
   readonly bus: Pick<Bus, "publish" | "subscribe">;
   readonly nodeId: string;
   /** The bus channel of one node. */
@@ -20,7 +20,7 @@ export interface SettlerDeps {
   readonly onError: (error: unknown) => void;
 }
 
-export interface Settler {
+export interface WriteBeforeCancel {
   /** Null without an answer in time. A session that begins later is not settled. */
   settle(device: DeviceRef): Promise<SettledSession | null>;
   open(): Promise<void>;
@@ -30,13 +30,13 @@ export interface Settler {
 /** Questions that wait for an answer; further ones count as unanswered. */
 const MAX_ASKED = 1_000;
 
-export const createSettler = ({ db, hand, bus, nodeId, channelOf, timeoutMs, onError }: SettlerDeps): Settler => {
+export const createWriteBeforeCancel = ({ db, unwritten, bus, nodeId, channelOf, timeoutMs, onError }: WriteBeforeCancelDeps): WriteBeforeCancel => {
   const asked = new Map<string, (settled: boolean) => void>();
   let stop: (() => Promise<void>) | null = null;
 
   const settleHere = async (deviceId: string): Promise<void> => {
-    hand.beCautious(deviceId);
-    await hand.write([deviceId]);
+    unwritten.beCautious(deviceId);
+    await unwritten.write([deviceId]);
   };
 
   const ask = (holder: string, deviceId: string): Promise<boolean> =>

@@ -17,7 +17,7 @@ const OPEN: readonly CommandStatus[] = ["queued", "sent", "acknowledged", "runni
 const SOFT: readonly CommandStatus[] = ["expired", "timed_out", "undeliverable"];
 const isOpen = (each: Held): boolean => OPEN.includes(each.status);
 const waits = (each: Held): boolean => each.status === "queued";
-const inHand = (each: Held): boolean => isOpen(each) && !waits(each);
+const isInFlight = (each: Held): boolean => isOpen(each) && !waits(each);
 
 const end = (queue: Queue, each: Held, status: CommandStatus, code: string | null): void => {
   Object.assign(each, { status, code, deadline: null, ended: queue.now });
@@ -54,7 +54,7 @@ const claimable = (queue: Queue, epoch: number, maxInFlight: number): readonly H
   const heads = queue.commands.filter((each) => isDue(queue, each) && earlierInLane(queue, each).length === 0);
   // This session received it before and may be working on it without having said so.
   const isKnown = (each: Held): boolean => waits(each) && each.carrier === epoch;
-  const credit = Math.max(0, maxInFlight - queue.commands.filter((each) => inHand(each) || (isKnown(each) && each.due > queue.now)).length);
+  const credit = Math.max(0, maxInFlight - queue.commands.filter((each) => isInFlight(each) || (isKnown(each) && each.due > queue.now)).length);
   return heads.sort((a, b) => Number(isKnown(b)) - Number(isKnown(a)) || b.priority - a.priority || a.seq - b.seq).slice(0, credit);
 };
 const send = (queue: Queue, each: Held, carrier: number | "poll"): void => {

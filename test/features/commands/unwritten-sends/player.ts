@@ -58,12 +58,12 @@ export const createPlayer = async (db: Db, { clock, sabotage, lists }: { clock: 
     return startNode(db, { nodeId: `node-${node}`, bus, clock, sabotage, offers }).then((started) => (life.current = started));
   }
   const operatorAt = (node: NodeIndex) => asOperator(lives[node].feature, device);
-  const loseInHand = (node: NodeIndex): void => {
+  const loseUnwritten = (node: NodeIndex): void => {
     for (const each of handings) if (each.node === node) each.lost = true;
   };
   const bury = async (node: NodeIndex): Promise<void> => {
     lives[node].doom(0);
-    loseInHand(node);
+    loseUnwritten(node);
     if (session?.node === node) session = null;
     const dead = lives[node];
     lives[node] = await begin(node);
@@ -88,7 +88,7 @@ export const createPlayer = async (db: Db, { clock, sabotage, lists }: { clock: 
       const start = { ...device, epoch: at, inFlight, journal: true, listsAll: lists, cancels: true, handoff };
       return [at, (await feature.delivery.settle(tx, [start]))[0]] as const;
     });
-    for (const other of [0, 1] as const) if (other !== node && lives[other].feature.delivery.holds(device.deviceId)) loseInHand(other);
+    for (const other of [0, 1] as const) if (other !== node && lives[other].feature.delivery.holds(device.deviceId)) loseUnwritten(other);
     epoch = Math.max(epoch, began);
     if (began === epoch && !isDead()) session = { epoch: began, node, pushing: false };
     answer?.notify();
