@@ -16,9 +16,6 @@ export const statement = <Row = never>(name: string, text: string): Statement<Ro
 /** Waits for the transaction's advisory lock of this name. */
 export const LOCK = statement<{ readonly locked: number }>("lock", "select 1 as locked from pg_advisory_xact_lock(hashtextextended($1, 0))");
 
-/** Tries to take an advisory lock until the transaction ends; never waits. */
-export const TRY_LOCK = statement<{ readonly mine: boolean }>("tryLock", "select pg_try_advisory_xact_lock($1::bigint) as mine");
-
 /** Undefined for SQL that no code declared. */
 export const nameOfStatement = (text: string): string | undefined => names.get(text);
 

@@ -28,7 +28,7 @@ export interface FeatureParts {
   readonly jobs?: readonly Job[];
   /** Receives every durable event of every tenant, in order and at least once, in the transaction that marks it as dispatched. */
   readonly consumer?: Consumer;
-  /** Counters of the resources that the plan limits, by their names in tenants/plans.ts. */
+  /** Counters of the resources that the plan limits, by their names in tenants/plan-table.ts. */
   readonly counters?: Counters;
   readonly gauges?: readonly FeatureGauge[];
   /** Hides secrets in what agents say of the feature's commands. */

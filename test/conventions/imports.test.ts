@@ -177,7 +177,7 @@ describe("import rules", () => {
   });
 
   test("permitted imports pass: types of other features and of platform, cycles of types, a library in the folder that wraps it", () => {
-    // o.ts is the other half of the planted cycle.
+    // `o` is the other half of the planted cycle.
     const innocent = Object.keys(INNOCENT).filter((file) => file !== "server/core/o.ts");
     expect(violations.filter(({ from }) => innocent.includes(from)).map(({ from, rule: { name } }) => `${name}: ${from}`)).toEqual([]);
   });

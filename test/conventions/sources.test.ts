@@ -78,6 +78,25 @@ describe("files", () => {
     expect(parts.filter(({ name }) => empty.test(name)).map(({ file }) => file)).toEqual([]);
   });
 
+  test("a comment names only files that exist", () => {
+    const known = [
+      ...ALL,
+      ...filesIn("prisma", ".prisma"),
+      ...[".mjs", ".cjs"].flatMap((ending) => ["server", "agent-sim", "test"].flatMap((folder) => filesIn(folder, ending))),
+    ];
+    const commentOf = (line: string): string => /(?:^|\s)(?:\/\/|\*|\/\*\*) (.*)$/.exec(line)?.[1] ?? "";
+    const named = (line: string): readonly string[] =>
+      [...commentOf(line).matchAll(/(?<![\w*.<-])((?:[\w-]+\/)*[a-z][\w-]*(?:\.test)?\.(?:tsx?|mjs|cjs|prisma))\b/g)].map(([, name = ""]) => name);
+    const missing = ALL.flatMap((file) =>
+      read(file)
+        .split("\n")
+        .flatMap(named)
+        .filter((name) => !known.some((each) => each === name || each.endsWith(`/${name}`)))
+        .map((name) => `${file}: ${name}`),
+    );
+    expect(missing).toEqual([]);
+  });
+
   test("no comment is a TODO", () => {
     expect(ALL.filter((file) => /\b(TODO|FIXME|XXX|HACK)\b/.test(read(file)) && !file.endsWith("conventions/sources.test.ts"))).toEqual([]);
   });

@@ -9,6 +9,7 @@ import { type DeclaredStatement, type Kind, readSources, type Sources } from "./
 
 /** The files with raw SQL: the hot paths, and what Prisma cannot say (locks, comparisons of two columns, sets of rows in one statement). */
 const RAW = [
+  "server/core/leader-election.ts",
   "server/core/people/actors.ts",
   "server/core/rows/event-version.ts",
   "server/core/statements.ts",

@@ -1,4 +1,4 @@
-// Publish and subscribe between nodes, as the gateway and the features use it; platform/bus.ts implements it.
+// Publish and subscribe between nodes, as the gateway and the features use it; platform/cluster/bus.ts implements it.
 
 /** At most 1 KiB as JSON: ids and short words, never payloads or secrets. Only lines of logs that somebody follows may be larger. */
 export type BusMessage = Readonly<Record<string, string | number | boolean | null>>;

@@ -1,4 +1,4 @@
-// Holding a record at the version that a caller has read, for changes that take no version themselves; platform/tenant-client.ts does it.
+// Holding a record at the version that a caller has read, for changes that take no version themselves; platform/database/tenant-client.ts does it.
 import type { Tx } from "../database.ts";
 import type { OpenScope } from "../scope.ts";
 

@@ -1,7 +1,9 @@
 // The evaluation: one node at a time looks at all rules of all tenants. Its number of statements depends on the kinds of metrics, never on devices, rules or tenants.
+
 import type { AlertMetric } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
 import { newId } from "../../core/ids.ts";
+import { becomeLeader } from "../../core/leader-election.ts";
 import type { Db } from "../../platform/database/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import { type Clearing, createIncidents, type Firing, type IncidentsDeps } from "./incidents.ts";
@@ -9,17 +11,7 @@ import { clearThresholdOf, step, type TargetState } from "./model.ts";
 import { queueDue } from "./notify.ts";
 import { applySilences } from "./silencing.ts";
 import { touchActive } from "./store/incidents.ts";
-import {
-  becomeEvaluator,
-  findMetrics,
-  findOrphans,
-  forgetCalm,
-  type Observation,
-  type Orphan,
-  observeMetric,
-  type StateChange,
-  writeStates,
-} from "./store/observe.ts";
+import { findMetrics, findOrphans, forgetCalm, type Observation, type Orphan, observeMetric, type StateChange, writeStates } from "./store/observe.ts";
 import { insertDefaults, type NewRule } from "./store/rules.ts";
 
 const EVERY_MS = 15_000;
@@ -103,7 +95,7 @@ export const createEvaluation = (deps: EvaluationDeps) => {
 
   const run = (): Promise<boolean> =>
     deps.db.tx(async (tx) => {
-      if (!(await becomeEvaluator(tx))) return false;
+      if (!(await becomeLeader(tx, "alertEvaluation"))) return false;
       const hasMoreTenants = await insertDefaults(tx, DEFAULTS_BATCH, firstRules);
       const hasMore = await evaluate(tx);
       await applySilences(tx, null);

@@ -3,7 +3,7 @@
 // 1. handlers/ checks what somebody wants and locks the app.
 // 2. orders.ts writes the app, raises the device's desired version and orders the command, in one transaction; steps.ts moves the app's state, emits
 //    the event and moves the app's deployment with it.
-// 3. agent-word.ts moves the app on when the command has ended, or when the agent reports a state. Nothing else changes a state.
+// 3. agent-reports.ts moves the app on when the command has ended, or when the agent reports a state. Nothing else changes a state.
 import { contract, type DeviceId } from "../../../protocol/index.ts";
 import { DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import type { Clients, Tx } from "../../core/database.ts";

@@ -1,4 +1,4 @@
-// What the plans cost, and how they are shown. Source: control-plane.md 5.3; amounts in cents, the annual price per month.
+// What the plans cost, and how they are shown. Amounts are in cents, the annual price per month.
 import { type BillingInterval, type BillingPlan, PLANS, type Plan } from "../../../protocol/index.ts";
 import type { Overrides } from "../../core/scope.ts";
 

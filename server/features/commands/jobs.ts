@@ -1,4 +1,5 @@
-// The jobs of the queue. The reaper enforces deadlines, the sweep finds due and canceled commands whose hint got lost, retention deletes what ended long ago.
+// The jobs of the queue. The reaper enforces every deadline (command timeout, expiry), the sweep finds due and canceled commands whose hint got lost, and
+// retention deletes what ended long ago.
 
 import type { Clock } from "../../core/clock.ts";
 import type { Db } from "../../platform/database/db.ts";

@@ -1,9 +1,11 @@
 // History of what devices report and of what happens, for a tenant and for one device: the roll-up, its retention, and the answers in buckets.
+
 import type { contract, DeviceId, DeviceMetrics } from "../../../protocol/index.ts";
 import { isLimited } from "../../core/access.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Handlers } from "../../core/feature.ts";
+import { becomeLeader } from "../../core/leader-election.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/database/db.ts";
 import type { Job } from "../../platform/jobs.ts";
@@ -11,7 +13,6 @@ import type { Consumer } from "../../platform/outbox/outbox.ts";
 import type { DeviceStates } from "./dashboard.ts";
 import { DAY, HOUR, type MetricRetention, MINUTE, nextProgress, readingOf, STEPS, spanOf } from "./metrics-rules.ts";
 import {
-  becomeRoller,
   countEvents,
   forgetMetrics,
   type MetricRow,
@@ -71,7 +72,7 @@ export const createMetricHistory = ({ db, clock, deviceStates, deviceIds, metric
       everyMs: ROLL_EVERY_MS,
       run: () =>
         db.sqlTx(async (tx) => {
-          if (!(await becomeRoller(tx))) return false;
+          if (!(await becomeLeader(tx, "metricsRollUp"))) return false;
           const next = nextProgress(await readProgress(tx), clock.now());
           if (next === null) return false;
           const { found, last } = await runBatch(tx, next);

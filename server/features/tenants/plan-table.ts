@@ -1,4 +1,4 @@
-// What each plan allows; null is unlimited. Source: control-plane.md 5.3. PLAN_LIMITS_JSON replaces figures, a tenant's overrides replace them for it alone.
+// What each plan allows; null is unlimited. PLAN_LIMITS_JSON replaces figures, a tenant's overrides replace them for it alone.
 import { PLANS, type Plan } from "../../../protocol/index.ts";
 import type { Overrides } from "../../core/scope.ts";
 

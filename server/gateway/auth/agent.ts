@@ -1,4 +1,4 @@
-// Proves an agent by its signature (interface section 5), over the raw bytes, in constant time, with the same answer for every wrong one.
+// HMAC verification of an agent's signed request: over the raw bytes, in constant time, with the same answer for every wrong signature.
 import { parseTimestamp, SKEW_AHEAD_V2_MS, SKEW_TOLERANCE_MS, verify, verifyV2 } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError, type Concerned } from "../../core/errors.ts";

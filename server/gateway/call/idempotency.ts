@@ -1,4 +1,4 @@
-// Calls under an Idempotency-Key happen once, and every repeat gets the first answer. The transaction that writes the effect also claims the key
+// Calls under an idempotency key happen once, and every repeat gets the first answer. The transaction that writes the effect also claims the key
 // and keeps the answer, so a call whose COMMIT went unanswered leaves nothing behind that a repeat could misread.
 import { createHash } from "node:crypto";
 import { AppError } from "../../core/errors.ts";

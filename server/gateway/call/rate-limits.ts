@@ -1,4 +1,4 @@
-// Applies an operation's limit class to a caller and says in headers how much is left.
+// Applies an operation's rate limit to a caller and says in headers how much is left.
 import { type Bucket, LIMITS, type LimitClass, type Operation, type Weight } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
 import type { BucketState, RateBucket, RateLimiter, RateLimitVerdict } from "../../core/ports/rate-limiter.ts";

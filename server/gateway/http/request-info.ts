@@ -63,7 +63,7 @@ export const limitAddress = (ip: string): string => {
     .join(":");
 };
 
-// A class, because it looks for the address on first use; call-scope.ts says why it is no literal with a getter.
+// A class, because it looks for the address on first use; run-handler.ts says why it is no literal with a getter.
 class Facts implements RequestInfo {
   readonly requestId: string;
   readonly prefix: Prefix;

@@ -1,4 +1,5 @@
-// The one client for calls to addresses that others chose. Its connections are shared within one owner only, and few.
+// The one client for calls to addresses that others chose, with the protection against SSRF: connect.ts judges every address before it connects. Connections
+// are few, and only calls of one owner share them.
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { LRUCache } from "lru-cache";

@@ -3,21 +3,13 @@
 import type { DispatchedEvent, Emit, SqlTx } from "../../core/events.ts";
 import { dispatchedOf, EVENT_COLUMNS, type EventRow, eventColumns, eventSource, INSERT_EVENTS, toEvent } from "../../core/rows/event-rows.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import { statement, TRY_LOCK } from "../../core/statements.ts";
+import { statement } from "../../core/statements.ts";
 import type { Db } from "../database/db.ts";
 
 const INSERT = statement("outbox.insert", `${INSERT_EVENTS} from ${eventSource(1)}`);
 
 export const insertEvents = async (tx: SqlTx, events: Parameters<Emit>[1]): Promise<void> => {
   if (events.length > 0) await tx.query(INSERT, eventColumns(events));
-};
-
-// Any number that nothing else locks. One relay runs at a time over all nodes; its lock ends with the transaction.
-const RELAY_LOCK = 7_266_530_021;
-
-export const becomeRelay = async (tx: SqlTx): Promise<boolean> => {
-  const [row] = await tx.query(TRY_LOCK, [RELAY_LOCK]);
-  return row?.mine ?? false;
 };
 
 // One row of what waits may be taken in part. What is left keeps its place.

@@ -2,10 +2,11 @@
 // The relay takes what waits and keeps no cursor, so it never skips a transaction that commits late.
 import type { Tx } from "../../core/database.ts";
 import type { DispatchedEvent, Emit } from "../../core/events.ts";
+import { becomeLeader } from "../../core/leader-election.ts";
 import type { FindStuck } from "../../core/people/stuck.ts";
 import type { Db } from "../database/db.ts";
 import type { Job } from "../jobs.ts";
-import { becomeRelay, countUndispatched, deleteOldEvents, dispatchNext, findWaiting, insertEvents, isWaiting, type OutboxFigures } from "./outbox-rows.ts";
+import { countUndispatched, deleteOldEvents, dispatchNext, findWaiting, insertEvents, isWaiting, type OutboxFigures } from "./outbox-rows.ts";
 
 /** Runs in the relay's transaction: its writes and the dispatch of the events are atomic. After a failure it may see an event again. */
 export type Consumer = (tx: Tx, events: readonly DispatchedEvent[]) => Promise<void>;
@@ -150,7 +151,7 @@ interface RelayDeps {
 const createRelay = ({ db, consumers, onError, batch }: RelayDeps) => {
   const dispatch = (limit: number, held: readonly string[]): Promise<readonly DispatchedEvent[]> =>
     db.tx(async (tx) => {
-      if (!(await becomeRelay(tx))) return [];
+      if (!(await becomeLeader(tx, "outboxRelay"))) return [];
       // Written first, because consumers lock rows that others wait for.
       const events = await dispatchNext(tx, limit, held);
       if (events.length === 0) return [];

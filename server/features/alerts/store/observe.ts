@@ -2,13 +2,8 @@
 import type { AlertMetric } from "../../../../protocol/index.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { matchesAnyRule } from "../../../core/people/fleet-rules.ts";
-import { type Statement, statement, TRY_LOCK } from "../../../core/statements.ts";
+import { type Statement, statement } from "../../../core/statements.ts";
 import { FLAP_CALM_SECONDS, type TargetPhase } from "../model.ts";
-
-// Any number that nothing else locks; released with the transaction.
-const ALERTS_LOCK = 7_266_530_029;
-/** False while another node evaluates. */
-export const becomeEvaluator = async (tx: SqlTx): Promise<boolean> => (await tx.query(TRY_LOCK, [ALERTS_LOCK]))[0]?.mine ?? false;
 
 const FIND_METRICS = statement<{ readonly metric: string }>("alerts.findMetrics", "select distinct r.metric from alert_rules r where r.enabled");
 /** A metric that this release does not know is left alone. */

@@ -1,4 +1,4 @@
-// The agent socket's side of the queue: a session reads what it may send, sends it, and acknowledges. settling.ts compares at its hello.
+// The agent socket's side of the queue: a session reads what it may send, sends it, and acknowledges. session-reconcile.ts compares at its hello.
 import { type Ack, type AckResult, toAckStatus } from "../../../../protocol/index.ts";
 import type { Hide } from "../../../core/ports/command-outcomes.ts";
 import type { CommandDelivery, DeviceRef, Want } from "../../../core/ports/delivery.ts";

@@ -1,9 +1,7 @@
 // Deletes commands that ended long ago, in small batches and on one node at a time.
 import type { SqlTx } from "../../../core/events.ts";
-import { statement, TRY_LOCK } from "../../../core/statements.ts";
-
-// Any number that nothing else locks; released with the transaction.
-const RETENTION_LOCK = 7_266_530_022;
+import { becomeLeader } from "../../../core/leader-election.ts";
+import { statement } from "../../../core/statements.ts";
 
 // The index summarises ranges of pages by the time of the ends in them. An open command is kept however old it is.
 const DELETE_ENDED = statement<{ readonly count: number }>(
@@ -18,8 +16,7 @@ const DELETE_ENDED = statement<{ readonly count: number }>(
 
 /** How many it deleted; none while another node is deleting. */
 export const deleteEnded = async (tx: SqlTx, { keepDays, limit }: { readonly keepDays: number; readonly limit: number }): Promise<number> => {
-  const [turn] = await tx.query(TRY_LOCK, [RETENTION_LOCK]);
-  if (turn?.mine !== true) return 0;
+  if (!(await becomeLeader(tx, "commandRetention"))) return 0;
   const [gone] = await tx.query(DELETE_ENDED, [keepDays, limit]);
   return gone?.count ?? 0;
 };

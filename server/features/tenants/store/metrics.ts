@@ -1,13 +1,7 @@
 // Statements of the metrics. Presence keeps each device's newest report; once a minute the roll-up adds these up in batches, so heartbeats pay nothing.
 import type { DispatchedEvent, SqlTx } from "../../../core/events.ts";
 import type { SystemScope } from "../../../core/scope.ts";
-import { statement, TRY_LOCK } from "../../../core/statements.ts";
-
-// Any number that nothing else locks; released with the transaction.
-const METRICS_LOCK = 7_266_530_023;
-
-/** False while another node rolls up. */
-export const becomeRoller = async (tx: SqlTx): Promise<boolean> => (await tx.query(TRY_LOCK, [METRICS_LOCK]))[0]?.mine ?? false;
+import { statement } from "../../../core/statements.ts";
 
 export interface RollUpProgress {
   readonly step: number;

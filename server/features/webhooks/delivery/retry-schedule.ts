@@ -1,4 +1,4 @@
-// When a delivery is tried again, and when a webhook that keeps failing is given up.
+// Webhook retry: when the gateway tries a delivery again (backoff), and when it disables a webhook that keeps failing.
 import { readSeconds } from "../../../../protocol/index.ts";
 
 const MINUTE = 60;
