@@ -1,5 +1,5 @@
 // The wall between tenants in Prisma calls: generated over every model with a tenant and every operation, so that a new model is inside from its first day.
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Prisma } from "../../prisma/generated/client.ts";
 import type { OperationName, TenantModelName } from "../../server/core/database.ts";
 import { type Db, openDb } from "../../server/platform/database/db.ts";
@@ -104,16 +104,12 @@ beforeAll(async () => {
   }
 });
 
-let rows: ReadonlyMap<string, readonly [own: Row, other: Row]>;
-beforeEach(async () => {
-  const made = new Map<string, readonly [Row, Row]>();
-  for (const model of MODELS) {
-    const delegate = (db.system as Any)[key(model)];
-    await delegate.deleteMany();
-    made.set(model, [await delegate.create({ data: rowOf(model, OWN.tenantId) }), await delegate.create({ data: rowOf(model, OTHER.tenantId) })]);
-  }
-  rows = made;
-});
+/** A row of each tenant, and nothing else: no constraint is left that ties one model's rows to another's. */
+const freshRows = async (model: string): Promise<readonly [own: Row, other: Row]> => {
+  const delegate = (db.system as Any)[key(model)];
+  await delegate.deleteMany();
+  return delegate.createManyAndReturn({ data: [rowOf(model, OWN.tenantId), rowOf(model, OTHER.tenantId)] });
+};
 
 /** What each operation is given to reach for a row. */
 const CALLS: Record<OperationName, ((model: string, row: Row) => Row) | null> = {
@@ -146,7 +142,7 @@ const reaching = (Object.keys(CALLS) as OperationName[]).filter((operation) => C
 
 describe.each(both)("%s", (_place, call) => {
   test.each(MODELS)("no operation on %s reads or changes another tenant's row, and each reaches the tenant's own", async (model) => {
-    const [own, other] = rows.get(model) ?? [{}, {}];
+    const [own, other] = await freshRows(model);
     const stored = (): Promise<Row> => (db.system as Any)[key(model)].findMany({ where: OTHER });
     for (const operation of reaching) {
       const args = CALLS[operation]?.(model, other) ?? {};
@@ -165,6 +161,7 @@ describe.each(both)("%s", (_place, call) => {
   });
 
   test.each(MODELS)("a new row of %s belongs to the tenant, whatever the caller says", async (model) => {
+    await freshRows(model);
     const { tenantId: _, ...fresh } = rowOf(model, OWN.tenantId, "fresh");
     for (const operation of ["create", "createMany", "createManyAndReturn"]) {
       await (db.system as Any)[key(model)].deleteMany({ where: OWN });
@@ -176,18 +173,19 @@ describe.each(both)("%s", (_place, call) => {
   });
 
   test.each(MODELS)("a row of %s cannot be given to another tenant", async (model) => {
-    const [own] = rows.get(model) ?? [{}];
+    const [own] = await freshRows(model);
     for (const operation of ["update", "updateMany", "updateManyAndReturn"] as const)
       await expect(call(model, operation, { ...CALLS[operation]?.(model, own), data: OTHER })).rejects.toThrow(/names another/);
   });
 
   test("an upsert meets the tenant's own row alone", async () => {
-    const userId = rows.get("Membership")?.[1]["userId"];
+    const [, other] = await freshRows("Membership");
+    const userId = other["userId"];
     const create = { ...rowOf("Membership", OWN.tenantId, "up"), userId };
     const upsert = { where: { tenantId_userId: { userId } }, create, update: { role: "changed" } };
     expect(await call("Membership", "upsert", upsert)).toMatchObject({ ...OWN, userId, role: "role-up" });
     expect(await call("Membership", "upsert", upsert)).toMatchObject({ ...OWN, userId, role: "changed" });
-    expect(await db.system.membership.findMany({ where: OTHER })).toEqual([rows.get("Membership")?.[1]]);
+    expect(await db.system.membership.findMany({ where: OTHER })).toEqual([other]);
     await expect(call("Membership", "upsert", { ...upsert, where: { memberId: "x" } })).rejects.toThrow(/begins with the tenant/);
     await expect(call("Membership", "upsert", { ...upsert, where: { tenantId_userId: { userId, ...OTHER } } })).rejects.toThrow(/names another/);
   });
