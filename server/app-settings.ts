@@ -1,8 +1,8 @@
-// What tests change about a node: shorter periods, and no background jobs.
+// What tests change about a node: shorter periods, no background jobs, and a catalogue that they have read before.
 
 import type { ClusterSettings } from "./cluster.ts";
 import type { AdminSettings } from "./features/admin/index.ts";
-import type { AppLogSettings } from "./features/apps/index.ts";
+import type { AppCatalogue, AppLogSettings } from "./features/apps/index.ts";
 import type { CommandSettings } from "./features/commands/index.ts";
 import type { WebhooksDeps } from "./features/webhooks/index.ts";
 import type { ChannelSettings } from "./gateway/channel/settings.ts";
@@ -14,6 +14,7 @@ export interface AppSettings {
   readonly commands?: Partial<CommandSettings>;
   readonly channel?: Partial<ChannelSettings>;
   readonly admin?: Partial<AdminSettings>;
+  readonly catalogue?: AppCatalogue;
   readonly appLogs?: Partial<AppLogSettings>;
   readonly outbound?: Partial<OutboundSettings>;
   readonly webhooks?: WebhooksDeps["settings"];

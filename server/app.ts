@@ -203,7 +203,7 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
     addressKey: limitAddress,
     rateLimits: base.limits,
     changelog: await readFile(packageFile("CHANGELOG.md"), "utf8"),
-    catalogue: loadAppCatalogue(packageFile("server/catalogue")),
+    catalogue: settings.catalogue ?? loadAppCatalogue(packageFile("server/catalogue")),
   });
   const entries = createOperationTable(contract, features.all);
   const { transports, jobs } = transportsOf(base, features, entries, () => void shutdown());
@@ -247,6 +247,7 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
     internalToken: base.internalToken,
     internalPort: () => state.internalPort,
     renewCertificate: certificate.check,
+    http: transports.http,
     channel,
     entries,
     jobs,

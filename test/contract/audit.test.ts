@@ -35,7 +35,7 @@ beforeAll(async () => {
     RATE_LIMIT_HEARTBEAT: "off",
     TENANTS_PER_USER: "100",
   };
-  world = await startWorld(free);
+  world = await startWorld(free, { inProcess: true });
   stock = await openStock(world);
 });
 afterAll(() => world.close());

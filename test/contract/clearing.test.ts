@@ -7,7 +7,7 @@ import { callerFor, openStock, REST_CASES, type Stock, sample, send, toRequest }
 let world: World;
 let stock: Stock;
 beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_PAIRING: "off", RATE_LIMIT_AGENT: "off" });
+  world = await startWorld({ RATE_LIMIT_PAIRING: "off", RATE_LIMIT_AGENT: "off" }, { inProcess: true });
   stock = await openStock(world);
 });
 afterAll(() => world.close());

@@ -14,7 +14,7 @@ let limited: Caller;
 let limitedId: string;
 
 beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_PAIRING: "off", TENANTS_PER_USER: "100" });
+  world = await startWorld({ RATE_LIMIT_PAIRING: "off", TENANTS_PER_USER: "100" }, { inProcess: true });
   inside = await openStock(world);
   const other = await pair(inside);
   outside = { ...inside, device: other.device, pairingCode: other.code };

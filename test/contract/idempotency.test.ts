@@ -8,7 +8,7 @@ let world: World;
 let stock: Stock;
 beforeAll(async () => {
   const free = { RATE_LIMIT_ANONYMOUS: "off", RATE_LIMIT_PAIRING: "off", RATE_LIMIT_INVITES: "off", RATE_LIMIT_AGENT: "off" };
-  world = await startWorld({ ...free, TENANTS_PER_USER: "100" });
+  world = await startWorld({ ...free, TENANTS_PER_USER: "100" }, { inProcess: true });
   stock = await openStock(world);
 });
 afterAll(() => world.close());

@@ -16,7 +16,7 @@ let stock: Stock;
 let limited: TestTenant;
 
 beforeAll(async () => {
-  world = await startWorld({ ...TIGHT, TRUSTED_PROXIES: "127.0.0.0/8", ADMIN_USERS: ADMINISTRATORS }, { spread: true });
+  world = await startWorld({ ...TIGHT, TRUSTED_PROXIES: "127.0.0.0/8", ADMIN_USERS: ADMINISTRATORS }, { spread: true, inProcess: true });
   stock = await openStock(world);
   limited = await world.tenant({ unlimited: false });
 });

@@ -34,7 +34,7 @@ let ours: Stock;
 let theirs: Stock;
 let callers: readonly Standing[];
 beforeAll(async () => {
-  world = await startWorld(FREE);
+  world = await startWorld(FREE, { inProcess: true });
   ours = await openStock(world);
   theirs = await openStock(world);
   callers = await openCallers(ours, theirs);

@@ -1,10 +1,11 @@
 // Every operation keeps what its declaration promises: credentials, roles, tenant isolation, validation and schema, under both prefixes, over REST and tRPC.
+// The calls that succeed go over HTTP, under each prefix and as tRPC; all others, here and in the walls beside, go to the transport in this process.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { type Operation, permits, ROLES } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
 import { anonymous, type Caller, startWorld, type World } from "../kit/gateway/world.ts";
-import { CASES, type Case, callerFor, NEEDS_PROVIDER, openStock, REST_CASES, SESSION_ONLY, type Stock, sample, send, toRequest } from "./samples.ts";
+import { CASES, type Case, callerFor, NEEDS_PROVIDER, openStock, overHttp, REST_CASES, SESSION_ONLY, type Stock, sample, send, toRequest } from "./samples.ts";
 
 const FREE = {
   RATE_LIMIT_ANONYMOUS: "off",
@@ -21,7 +22,7 @@ let ours: Stock;
 let theirs: Stock;
 
 beforeAll(async () => {
-  world = await startWorld(FREE);
+  world = await startWorld(FREE, { inProcess: true });
   ours = await openStock(world);
   theirs = await openStock(world);
 });
@@ -153,7 +154,7 @@ describe("answers", () => {
   test.each(named(answered))("%s returns what its schema declares, the same under both prefixes", async (_, each) => {
     const shapes = [];
     for (const prefix of ["/v1", "/api/v1"] as const) {
-      const answer = await send(ours, callerFor(each, ours), prefix, toRequest(each.op, await sample(each, ours)));
+      const answer = await send(overHttp(ours), callerFor(each, ours), prefix, toRequest(each.op, await sample(each, ours)));
       expect([answer.status, answer.body?.code ?? null]).toEqual([each.op.status, null]);
       expect(answer.headers.get("x-request-id")).toBeTruthy();
       if (each.op.status === 303) expect(answer.headers.get("location")).toBeTruthy();
@@ -207,14 +208,14 @@ describe("answers", () => {
   });
 
   const unary = CASES.filter(({ id, op }) => op.kind !== "subscription" && op.plain?.pieces !== true && !NEEDS_PROVIDER.has(id));
-  const trpc = async (each: Case, as: Caller, input: unknown) =>
+  const trpc = async (each: Case, as: Caller, input: unknown, call = world.call) =>
     each.op.kind === "query"
-      ? world.call(as, "GET", `/trpc/${each.id}?input=${encodeURIComponent(JSON.stringify(input))}`)
-      : world.call(as, "POST", `/trpc/${each.id}`, { body: input });
+      ? call(as, "GET", `/trpc/${each.id}?input=${encodeURIComponent(JSON.stringify(input))}`)
+      : call(as, "POST", `/trpc/${each.id}`, { body: input });
 
   test.each(named(unary))("%s returns the same over tRPC as over REST", async (_, each) => {
     const caller = callerFor(each, ours);
-    const over = await trpc(each, caller, await sample(each, ours));
+    const over = await trpc(each, caller, await sample(each, ours), world.callOverHttp);
     expect([over.status, over.body.error ?? null]).toEqual([200, null]);
     expect(each.op.output.safeParse(over.body.result.data).error?.issues ?? []).toEqual([]);
     if (each.op.kind !== "query" || each.op.status === 204 || each.op.status === 303) return;

@@ -546,6 +546,9 @@ export const send = ({ world }: Pick<Stock, "world">, as: Caller, prefix: "/v1" 
     ...(request.rawBody === undefined ? {} : { rawBody: request.rawBody }),
   });
 
+/** For the calls that are to use a socket in a world whose others do not. */
+export const overHttp = ({ world }: Pick<Stock, "world">): Pick<Stock, "world"> => ({ world: { ...world, call: world.callOverHttp } });
+
 /** A caller that the operation accepts. */
 export const callerFor = ({ id, op }: Case, { owner, operator, tenant, device, session }: Stock): Caller => {
   if (SESSION_ONLY.has(id)) return session;

@@ -22,7 +22,7 @@ beforeAll(async () => {
       TENANTS_PER_USER: "100",
       TRUSTED_PROXIES: "127.0.0.1/32",
     },
-    { spread: true },
+    { spread: true, inProcess: true },
   );
   tenant = await world.tenant();
   [owner, operator] = [await tenant.user("owner"), await world.operator()];

@@ -15,7 +15,7 @@ let world: World;
 let stock: Stock;
 let documents: Readonly<Record<"/v1" | "/api/v1", Json>>;
 beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_ANONYMOUS: "off", RATE_LIMIT_PAIRING: "off", RATE_LIMIT_AGENT: "off", TENANTS_PER_USER: "100" });
+  world = await startWorld({ RATE_LIMIT_ANONYMOUS: "off", RATE_LIMIT_PAIRING: "off", RATE_LIMIT_AGENT: "off", TENANTS_PER_USER: "100" }, { inProcess: true });
   stock = await openStock(world);
   const read = async (prefix: string) => (await world.call(anonymous, "GET", `${prefix}/openapi.json`)).body;
   documents = { "/v1": await read("/v1"), "/api/v1": await read("/api/v1") };
@@ -184,7 +184,7 @@ describe("try it out", () => {
 });
 
 describe("docs page", () => {
-  const read = (path: string) => world.call(anonymous, "GET", path);
+  const read = (path: string) => world.callOverHttp(anonymous, "GET", path);
 
   test.each(["/v1", "/api/v1"])("%s/docs loads everything from this gateway", async (prefix) => {
     const page = await read(`${prefix}/docs`);
