@@ -6,7 +6,7 @@ export default defineConfig({
   root: fileURLToPath(new URL("..", import.meta.url)),
   test: {
     include: ["test/**/*.test.ts"],
-    setupFiles: ["test/kit/gateway/seed.ts", "test/kit/gateway/emitted.ts"],
+    setupFiles: ["test/kit/setup/file-cost.ts", "test/kit/gateway/seed.ts", "test/kit/gateway/emitted.ts"],
     globalSetup: ["test/kit/setup/global-setup.ts"],
     maxWorkers: 2,
     reporters: ["default", "./test/kit/setup/totals-reporter.ts"],

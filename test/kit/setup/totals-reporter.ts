@@ -1,7 +1,22 @@
-// Prints the totals of a test run alone on its last line.
+// Prints what a test run costs, with its dearest files, and its totals alone on the last line.
 import type { Reporter, TestModule } from "vitest/node";
+import { processorSeconds } from "./processor-time.ts";
+
+const DEAREST = 20;
+
+/** The dearest files first, a line each; no list for a single file. */
+const dearest = (modules: readonly TestModule[]): string => {
+  const costs = modules.map((module) => ({ name: module.relativeModuleId, seconds: module.meta().processorSeconds ?? 0 }));
+  const lines = costs
+    .sort((a, b) => b.seconds - a.seconds)
+    .slice(0, DEAREST)
+    .map(({ name, seconds }) => `${seconds.toFixed(1).padStart(8)} s  ${name}\n`);
+  return lines.length < 2 ? "" : `\nThe files with the most processor time:\n${lines.join("")}`;
+};
 
 export default class TotalsReporter implements Reporter {
+  readonly #startedAt = performance.now();
+
   onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[]): void {
     const counts = { passed: 0, failed: errors.length, skipped: 0 };
     for (const module of modules) {
@@ -16,6 +31,11 @@ export default class TotalsReporter implements Reporter {
       // A file that cannot be loaded has no tests to count but has failed.
       if (module.state() === "failed" && (own === 0 || module.errors().length > 0)) counts.failed += 1;
     }
-    process.on("exit", () => process.stdout.write(`\n${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped\n`));
+    process.on("exit", () => {
+      // By now the workers and the database have ended, so their time is in the sum.
+      const wall = (performance.now() - this.#startedAt) / 1_000;
+      const cost = `${wall.toFixed(0)} s, ${processorSeconds().toFixed(0)} s of processor time`;
+      process.stdout.write(`${dearest(modules)}\n${cost}\n${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped\n`);
+    });
   }
 }
