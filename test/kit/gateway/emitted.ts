@@ -17,7 +17,10 @@ const note = (values: readonly unknown[]): void => {
   }
 };
 
-const query = pg.Client.prototype.query as (this: unknown, ...given: readonly unknown[]) => unknown;
+/** Keeps the driver's own function, because files that share a worker load this module one after another. */
+const ORIGINAL = Symbol.for("mooring.test.query");
+const query: (this: unknown, ...given: readonly unknown[]) => unknown = Reflect.get(pg.Client.prototype, ORIGINAL) ?? pg.Client.prototype.query;
+Reflect.set(pg.Client.prototype, ORIGINAL, query);
 pg.Client.prototype.query = function (this: unknown, ...given: readonly unknown[]): unknown {
   const [asked] = given as readonly [pg.QueryConfig | string | undefined]; // as: pg takes nothing else first
   if (typeof asked === "object" && typeof asked.text === "string" && asked.text.includes(INSERT_EVENTS)) note(asked.values ?? []);
