@@ -70,7 +70,13 @@ const main = (): number => {
   const content = packAgent(version);
   const name = `mooring-agent-${version}-${channel}`;
   const release = AgentRelease.parse({
-    ...{ version, platform: "any", arch: "any", channel, mandatory, minVersion, url: values.url ?? `/v1/agent/updates/packages/${name}.package.json` },
+    version,
+    platform: "any",
+    arch: "any",
+    channel,
+    mandatory,
+    minVersion,
+    url: values.url ?? `/v1/agent/updates/packages/${name}.package.json`,
     sha256: createHash("sha256").update(content).digest("hex"),
     size: Buffer.byteLength(content),
   });

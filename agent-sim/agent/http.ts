@@ -55,8 +55,13 @@ export const createHttp = (url: string, maxSockets = 64): Http => {
       new Promise((resolve, reject) => {
         const all = { ...headers, ...(body === undefined ? {} : { "content-type": type, "content-length": String(Buffer.byteLength(body)) }) };
         const request = (secure ? https : http).request({
-          ...{ agent: pool, protocol: base.protocol, hostname: base.hostname.replace(/^\[|\]$/g, ""), port: base.port },
-          ...{ method, path: prefix + path, headers: all },
+          agent: pool,
+          protocol: base.protocol,
+          hostname: base.hostname.replace(/^\[|\]$/g, ""),
+          port: base.port,
+          method,
+          path: prefix + path,
+          headers: all,
         });
         const cancel = systemTime.after(withinMs, () => request.destroy(new Error("the answer took too long")));
         const fail = (error: Error): void => {

@@ -12,8 +12,22 @@ import { CommandResult, CommandResults, commandFields } from "../records/command
 import { FleetSelector } from "./fleets.ts";
 
 const CommandChanged = CommandSummary.pick({
-  ...{ commandId: true, deviceId: true, type: true, status: true, lane: true, createdBy: true, attempts: true, progress: true, failureCode: true },
-  ...{ issuedAt: true, notBefore: true, deadlineAt: true, sentAt: true, startedAt: true, finishedAt: true, cancelRequestedAt: true },
+  commandId: true,
+  deviceId: true,
+  type: true,
+  status: true,
+  lane: true,
+  createdBy: true,
+  attempts: true,
+  progress: true,
+  failureCode: true,
+  issuedAt: true,
+  notBefore: true,
+  deadlineAt: true,
+  sentAt: true,
+  startedAt: true,
+  finishedAt: true,
+  cancelRequestedAt: true,
 }).extend({ previous: CommandStatus.nullable() });
 const onDevice = { deviceId: ref("dev") };
 const one = { commandId: ref("cmd") };

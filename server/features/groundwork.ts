@@ -30,7 +30,10 @@ export const createGroundwork = (deps: FeaturesDeps, { enqueue, isShown, onError
   const { emit } = outbox;
   const deviceNames = createDeviceNames(db, createBatch);
   const live = createLive({
-    ...{ db, clock, isShown, deviceNames },
+    db,
+    clock,
+    isShown,
+    deviceNames,
     readSeen: (devices) => findSeen(db, devices),
     onError: (error) => onError("live feed", error),
     settings: liveSettings(config),

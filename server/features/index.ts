@@ -35,7 +35,7 @@ import { createGeneral, type GeneralDeps } from "./general/index.ts";
 import { createGroundwork } from "./groundwork.ts";
 import type { FeaturesOf } from "./kit.ts";
 import { createMachines } from "./machines.ts";
-import { createPairing, pairingLimits } from "./pairing/index.ts";
+import { createPairing, type PairingDeps, pairingLimits } from "./pairing/index.ts";
 import { createPeople } from "./people.ts";
 import { createRoles } from "./roles/index.ts";
 import { createSecurity } from "./security/index.ts";
@@ -90,6 +90,18 @@ export interface FeaturesDeps extends Installation {
 /** Whether this process of this machine still runs. */
 const lives = async (pid: number): Promise<boolean> => (await processIdentity(pid)) !== undefined;
 
+const forgetAllOf =
+  (...caches: readonly { forgetAll(): void }[]) =>
+  (): void => {
+    for (const cache of caches) cache.forgetAll();
+  };
+
+const devicesOfPairing = ({ find, withFingerprint, reissue }: ReturnType<typeof createMachines>["devices"]): PairingDeps["devices"] => ({
+  exists: async (scope, deviceId) => (await find(scope, deviceId)) !== undefined,
+  withFingerprint,
+  reissue,
+});
+
 export const createFeatures = (deps: FeaturesDeps) => {
   const { config, db, clock, log, cluster, nodeId, publicUrl, node } = deps;
   const { bus, limiter, changes, channelOf } = cluster;
@@ -141,14 +153,22 @@ export const createFeatures = (deps: FeaturesDeps) => {
     apps: () => deployables.apps.ofDevice,
   });
   const deployables = createDeployables({
-    ...{ ...deps, kit, devices, commands },
+    ...deps,
+    kit,
+    devices,
+    commands,
     logs: { bus, takeStream: live.takePlace, nodesReach: hintsArrive, onError: (error) => onError("logs", error), settings: deps.settings?.appLogs },
   });
   const roles = createRoles({ ...kit, ...tenants, knownDevices: devices.known, holdFleets: (...holding) => fleets.holdForLimit(...holding) });
   const stuck: FindStuck[] = [outbox.stuck, createStuckMails(db)];
   const admin = createAdmin({
-    ...{ ...kit, bus, node, channelOf, lives },
-    ...{ ownListeners: deps.ownListeners, book: deps.book },
+    ...kit,
+    bus,
+    node,
+    channelOf,
+    lives,
+    ownListeners: deps.ownListeners,
+    book: deps.book,
     anyTenant: tenants.anyTenant,
     anyDevice: devices.anyDevice,
     commands,
@@ -164,11 +184,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     flags: admin.flags,
     enrol: devices.enrol,
     deployments: deploymentGroups,
-    devices: {
-      exists: async (scope, deviceId) => (await devices.find(scope, deviceId)) !== undefined,
-      withFingerprint: devices.withFingerprint,
-      reissue: devices.reissue,
-    },
+    devices: devicesOfPairing(devices),
     ...pairingLimits({ limit: config.RATE_LIMIT_PAIRING, limiter, addressKey: deps.addressKey }),
     settings: pairingSettings(config, { publicUrl, socketUrl }),
   });
@@ -180,10 +196,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     ...kit,
     devices: devices.ofFleets,
     findReferences: createFindReferences({ members: tenants.members, invites: people.invites, apiKeys }),
-    limitsChanged: () => {
-      tenants.members.forgetAll();
-      apiKeys.forgetAll();
-    },
+    limitsChanged: forgetAllOf(tenants.members, apiKeys),
   });
   const general = createGeneral({
     db,

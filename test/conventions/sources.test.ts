@@ -78,6 +78,11 @@ describe("files", () => {
     expect(parts.filter(({ name }) => empty.test(name)).map(({ file }) => file)).toEqual([]);
   });
 
+  test("no object literal is spread into another, as if to let properties share a line", () => {
+    const packed = [...SOURCES, ...CONSOLE].filter((file) => /\.\.\.\{ *[a-z.]/i.test(read(file)));
+    expect(packed).toEqual([]);
+  });
+
   test("a comment names only files that exist", () => {
     const known = [
       ...ALL,

@@ -74,7 +74,13 @@ const createReads = ({ db, clock, tenants: { members }, audit }: AccountDeps): P
       tenants: mine.map((tenant) => showTenant(tenant, profile)),
       notifications: toNotifications(profile.notifications),
       auditRecords: records.map(({ tenantId, at, action, resource, outcome, actor: { ip, userAgent } }) => ({
-        ...{ tenantId, at, action, resource, outcome, ip, userAgent },
+        tenantId,
+        at,
+        action,
+        resource,
+        outcome,
+        ip,
+        userAgent,
       })),
     };
   },

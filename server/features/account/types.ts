@@ -17,7 +17,14 @@ export interface AccountDeps extends Pick<FeatureKit, "db" | "clock" | "emit" | 
 export const toAccount = ({ userId, email, emailVerified }: UserPrincipal, profile: Profile, tenants: readonly MemberTenant[]): Account => {
   const { name, locale, timezone, preferences, defaultTenantId, deleteAfter, version, updatedAt } = profile;
   return {
-    ...{ userId, email, emailVerified: emailVerified === true, name, locale, timezone, preferences: { ...preferences } as Account["preferences"], version },
+    userId,
+    email,
+    emailVerified: emailVerified === true,
+    name,
+    locale,
+    timezone,
+    preferences: { ...preferences } as Account["preferences"],
+    version,
     defaultTenantId: tenants.some(({ tenantId }) => tenantId === defaultTenantId) ? defaultTenantId : null,
     memberships: tenants.map(({ tenantId, role }) => ({ tenantId, role })),
     deleteAfter: deleteAfter?.toISOString() ?? null,

@@ -18,7 +18,12 @@ const MAX_SNOOZE_SECONDS = 30 * 86_400;
 const notFound = (alertId: string): AppError => new AppError("ALERT_NOT_FOUND", { details: { alertId } });
 
 const eventDataOf = ({ alertId, ruleId, type, severity, title, occurrences, targetCount, target }: Alert) => ({
-  ...{ alertId, ruleId, type, severity, title, occurrences },
+  alertId,
+  ruleId,
+  type,
+  severity,
+  title,
+  occurrences,
   ...(targetCount === 1 && target?.kind === "device" ? { deviceId: target.id as `dev_${string}` } : {}), // as: its kind says so
 });
 

@@ -48,7 +48,10 @@ const stateOf = ({ phase, since, changes, changes_since, flapping }: Row): Targe
     : { phase, sinceMs: since.getTime(), changes: changes ?? 0, changesSinceMs: changes_since?.getTime() ?? 0, flapping: flapping ?? false };
 
 const changeOf = ({ tenant_id, rule_id, target_id, at }: Row, state: TargetState | null, alert_id: string | null): StateChange => ({
-  ...{ tenant_id, rule_id, target_id, alert_id },
+  tenant_id,
+  rule_id,
+  target_id,
+  alert_id,
   phase: state?.phase ?? null,
   since: new Date(state?.sinceMs ?? at.getTime()),
   changes: state?.changes ?? 0,

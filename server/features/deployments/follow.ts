@@ -91,8 +91,14 @@ const eventsOf = ({ status }: DeploymentRow, { event }: AppMove): readonly Deplo
 };
 
 const mirrored = ({ app }: AppMove): DeploymentChange => ({
-  ...{ appId: app.appId, deviceId: app.deviceId, template: app.appType, templateVersion: app.templateVersion },
-  ...{ configuration: app.config, revision: app.lastRevision, commandId: app.commandId, failure: app.failure },
+  appId: app.appId,
+  deviceId: app.deviceId,
+  template: app.appType,
+  templateVersion: app.templateVersion,
+  configuration: app.config,
+  revision: app.lastRevision,
+  commandId: app.commandId,
+  failure: app.failure,
 });
 
 const revise = async (tx: Tx, scope: SystemScope, row: DeploymentRow, { app, by, rolledBackTo }: AppMove): Promise<void> => {

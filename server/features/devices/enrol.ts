@@ -148,8 +148,12 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
     );
     for (const { known } of renewed)
       deps.watch.note({
-        ...{ type: "device.fingerprint_changed", tenantId: scope.tenantId, ipAddress: scope.ip ?? null, reason: means },
-        ...{ entityType: "device", entityId: known.device_id },
+        type: "device.fingerprint_changed",
+        tenantId: scope.tenantId,
+        ipAddress: scope.ip ?? null,
+        reason: means,
+        entityType: "device",
+        entityId: known.device_id,
       });
     const unlocked = renewed.filter(({ known }) => replaced.get(known.device_id)?.unlocked === true);
     if (unlocked.length > 0)

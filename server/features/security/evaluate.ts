@@ -55,7 +55,14 @@ export const createEvaluate = ({ db, emit, audit, blocks }: EvaluateDeps): Job =
     const { severity } = rule.conditions;
     const previousAlertId = at.previous as `sal_${string}` | null; // as: the id of an alert
     const alert = await insertAlert(tx, scope, {
-      ...{ ruleId: rule.id, type: rule.type, severity, entityType, entityId, count: at.count, lastEventAt: lastAt, previousAlertId },
+      ruleId: rule.id,
+      type: rule.type,
+      severity,
+      entityType,
+      entityId,
+      count: at.count,
+      lastEventAt: lastAt,
+      previousAlertId,
     });
     if (scope.tenantId === INSTALLATION) return;
     const data = { alertId: alert.id, type: alert.type, severity, ruleId: alert.ruleId, entityType: alert.entityType, entityId };
@@ -86,7 +93,11 @@ export const createEvaluate = ({ db, emit, audit, blocks }: EvaluateDeps): Job =
     const actor = { type: "operator", id: wanted[0]?.createdBy ?? "", email: null } as const;
     if (isBlocked)
       await audit.append(tx, {
-        ...{ tenantId: scope.tenantId, actor, action: "security.rule", code: null, call: null },
+        tenantId: scope.tenantId,
+        actor,
+        action: "security.rule",
+        code: null,
+        call: null,
         resource: { type: "blocked-entities", id: null },
         onlyChanges: true,
       });

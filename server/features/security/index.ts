@@ -74,7 +74,9 @@ export const createSecurity = (deps: SecurityDeps): SecurityFeature => {
     gauges: [
       { name: "blocked_entities", help: "Addresses, users, devices and keys that this node refuses", read: () => set.size },
       {
-        ...{ name: "security_signals", help: "What looked like an attack since the start of this node, by type", labels: ["type"] },
+        name: "security_signals",
+        help: "What looked like an attack since the start of this node, by type",
+        labels: ["type"],
         read: () => [...counted.counts].map(([type, count]) => [{ type }, count] as const),
       },
       {

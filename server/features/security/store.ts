@@ -23,7 +23,10 @@ interface EventRow {
 
 const toEvent = ({ eventId, type, severity, lastAt, firstAt, entityType, entityId, count, ipAddress, reason, operation }: EventRow): SecurityEvent =>
   recordOf(SecurityEvent, {
-    ...{ id: eventId, type, severity, timestamp: lastAt },
+    id: eventId,
+    type,
+    severity,
+    timestamp: lastAt,
     details: { entityType, entityId, count, firstAt: firstAt.toISOString(), ipAddress, reason, operation },
   });
 

@@ -81,7 +81,12 @@ const spanOf = (given: unknown, resource: Attributes, { deviceId }: Sender, nowU
   if (typeof times === "string") return times;
   const status = asObject(span["status"]);
   return {
-    ...{ traceId, spanId, parentSpanId, ...times, resource, deviceId },
+    traceId,
+    spanId,
+    parentSpanId,
+    ...times,
+    resource,
+    deviceId,
     source: "sent",
     service: textOf(resource, "service.name") ?? "unknown_service",
     name: cleanText(span["name"], MAX_NAME) || "unnamed",

@@ -205,7 +205,12 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, rea
     const isStream = entry.op.kind === "subscription";
     const prove = (by: Authenticate) => () => (open ? NOBODY : by(credential, info, body));
     const asked: CallRequest = {
-      ...{ entry, info, transport: "rest", notes: context.notes, identify: prove(authenticate), reidentify: prove(reauthenticate) },
+      entry,
+      info,
+      transport: "rest",
+      notes: context.notes,
+      identify: prove(authenticate),
+      reidentify: prove(reauthenticate),
       gone: isStream ? context.ending : context.gone,
       tenantHeader: request.headers["x-svc-tenant-id"],
       readInput: () => inputOf({ entry, fields, values: match.values }, request, body),

@@ -84,7 +84,11 @@ export const openDb = async ({
 }: DbOptions): Promise<Db> => {
   const condition = createCondition({ url, applicationName, log, onChange: () => pool.replaceAll() });
   const pool = openPool({
-    ...{ url, listMs, applicationName, log, onFailure: condition.noteFailure },
+    url,
+    listMs,
+    applicationName,
+    log,
+    onFailure: condition.noteFailure,
     size: bulkheads === undefined ? poolSize : sumOf(bulkheads),
     bulkheads: bulkheads === undefined ? createOneBulkhead(poolSize) : createBulkheads(bulkheads),
   });

@@ -55,7 +55,9 @@ export const AppActions = ({ app }: { readonly app: App }) => {
     ...(version === null ? [] : [["update", text.update(version), update] as const]),
   ] as const;
   const verbs = changes.map(([verb, word, change]) => ({
-    ...{ word, change, isOffered: may("app:update") && canApp(status, verb) },
+    word,
+    change,
+    isOffered: may("app:update") && canApp(status, verb),
     run: () => change.mutate({ appId }),
   }));
   return (

@@ -3,8 +3,24 @@ import type { AppTemplate } from "@mooring/client";
 
 type Category = AppTemplate["categories"][number];
 const KNOWN: Readonly<Record<Category, 1>> = {
-  ...{ analytics: 1, automation: 1, communication: 1, databases: 1, development: 1, documents: 1, files: 1, home: 1, media: 1 },
-  ...{ monitoring: 1, network: 1, news: 1, notes: 1, photos: 1, productivity: 1, security: 1, tools: 1, websites: 1 },
+  analytics: 1,
+  automation: 1,
+  communication: 1,
+  databases: 1,
+  development: 1,
+  documents: 1,
+  files: 1,
+  home: 1,
+  media: 1,
+  monitoring: 1,
+  network: 1,
+  news: 1,
+  notes: 1,
+  photos: 1,
+  productivity: 1,
+  security: 1,
+  tools: 1,
+  websites: 1,
 };
 export const CATEGORIES = Object.keys(KNOWN) as readonly Category[];
 

@@ -95,7 +95,9 @@ const Verbs = ({ of: { deploymentId, status, appId, currentRevision } }: { reado
     ["rollBack", rollBack],
   ] as const;
   const verbs = changes.map(([verb, change]) => ({
-    ...{ word: text[verb], change, isOffered: canDeployment(status, verb) && (verb !== "rollBack" || canUndo) },
+    word: text[verb],
+    change,
+    isOffered: canDeployment(status, verb) && (verb !== "rollBack" || canUndo),
     run: () => change.mutate({ deploymentId }),
   }));
   return <VerbButtons verbs={verbs} />;

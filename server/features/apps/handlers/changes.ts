@@ -79,7 +79,12 @@ const createInstall =
       if (!(await knownDevices(tx, scope, [deviceId])).has(deviceId)) throw fail("DEVICE_NOT_FOUND", { deviceId });
       if (deploymentId !== undefined) await adopt(tx, scope, deploymentId);
       const { app, notify } = await orders.install(tx, scope, {
-        ...{ content, deviceId, by, timeoutSeconds: 900, name: name ?? title, deploymentId: deploymentId ?? null },
+        content,
+        deviceId,
+        by,
+        timeoutSeconds: 900,
+        name: name ?? title,
+        deploymentId: deploymentId ?? null,
         seal: (appId) => sealSecrets(secretBox, scope, appId, complete),
       });
       afterwards(notify);

@@ -95,7 +95,14 @@ export const findFacts = async (db: Clients, tenantId: string): Promise<TenantFa
   const row = await db.system.tenant.findFirst({
     where: { tenantId },
     select: {
-      ...{ tenantId: true, slug: true, plan: true, status: true, statusSince: true, statusReason: true, limitOverrides: true, rateLimitOverrides: true },
+      tenantId: true,
+      slug: true,
+      plan: true,
+      status: true,
+      statusSince: true,
+      statusReason: true,
+      limitOverrides: true,
+      rateLimitOverrides: true,
       settings: { select: { allowedReturnHosts: true } },
     },
   });
