@@ -3,8 +3,8 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { difference, migrate } from "../server/platform/database/migrate.ts";
-import { migrationsFolder } from "../server/platform/database/schema-engine.ts";
+import { difference, migrate } from "../server/platform/database/migrations/migrate.ts";
+import { migrationsFolder } from "../server/platform/database/migrations/schema-engine.ts";
 import { openEmbeddedPostgres } from "../server/platform/postgres/embedded-postgres.ts";
 
 const complain = (fields: object, text: string): void => {

@@ -18,7 +18,7 @@ import type { Db } from "./platform/database/db.ts";
 import type { Tokens } from "./platform/identity/jwt.ts";
 import { type Installation, openInstallation } from "./platform/installation.ts";
 import { createJobBook } from "./platform/jobs.ts";
-import { type KeyRotationDeps, type Rotated, rotateKey } from "./platform/key-rotation.ts";
+import { type KeyRotationDeps, type Rotated, rotateKey } from "./platform/keys/key-rotation.ts";
 import { createTrustedOutbound } from "./platform/outbound/outbound.ts";
 import { createOwnListeners } from "./platform/outbound/own-listeners.ts";
 import type { Log } from "./platform/telemetry/log.ts";

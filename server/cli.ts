@@ -8,8 +8,8 @@ import { type Config, LOCAL_USER, readConfig } from "./config.ts";
 import { describeConfig, settingsTable } from "./config-table.ts";
 import { ConfigError } from "./core/errors.ts";
 import { createLifecycle } from "./core/lifecycle/lifecycle.ts";
-import { changeKeyFile, KEY_FILE, newMasterKey } from "./platform/key-files.ts";
-import type { KeyProgress } from "./platform/key-rotation.ts";
+import { changeKeyFile, KEY_FILE, newMasterKey } from "./platform/keys/key-files.ts";
+import type { KeyProgress } from "./platform/keys/key-rotation.ts";
 import { createLog } from "./platform/telemetry/log.ts";
 
 const HELP = `Mooring's command line

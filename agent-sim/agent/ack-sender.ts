@@ -2,7 +2,7 @@
 import { type Ack, type AckStatus, OPEN_STATUSES } from "../../protocol/index.ts";
 import type { AckAnswer } from "./frames.ts";
 import type { AgentPlan } from "./plan.ts";
-import { noop, type Time } from "./time.ts";
+import { noop, type Time } from "./timing/time.ts";
 
 export type AgentAck = Ack & { readonly status: AckStatus };
 const OPEN: ReadonlySet<string> = new Set(OPEN_STATUSES);

@@ -5,15 +5,15 @@ import type { Executor } from "./executor.ts";
 import type { AckAnswer, Delivered } from "./frames.ts";
 import type { CommandHandlers } from "./handlers.ts";
 import type { Http } from "./http.ts";
-import type { Journal } from "./journal.ts";
-import type { Keys } from "./keys.ts";
 import type { AgentPlan } from "./plan.ts";
 import type { Polling } from "./polling.ts";
-import type { Random } from "./random.ts";
 import type { SessionEnd } from "./reconnect.ts";
 import type { Session } from "./session.ts";
 import type { Sign } from "./signing.ts";
-import type { Time } from "./time.ts";
+import type { Journal } from "./state/journal.ts";
+import type { Keys } from "./state/keys.ts";
+import type { Random } from "./timing/random.ts";
+import type { Time } from "./timing/time.ts";
 
 /** A smaller clock difference is ignored: it may be network delay. */
 const CLOCK_TOLERANCE_MS = 1_000;

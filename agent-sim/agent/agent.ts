@@ -19,13 +19,13 @@ import { reached, scheduleReconnect } from "./connection.ts";
 import { createExecutor } from "./executor.ts";
 import type { AckAnswer } from "./frames.ts";
 import type { HttpCall } from "./http.ts";
-import { createMemoryKeys, type Keys } from "./keys.ts";
 import { DEFAULT_AGENT_PLAN } from "./plan.ts";
 import { createPolling } from "./polling.ts";
-import { jittered } from "./random.ts";
 import { createRotation } from "./rotation.ts";
 import { signer } from "./signing.ts";
-import { noop, until } from "./time.ts";
+import { createMemoryKeys, type Keys } from "./state/keys.ts";
+import { jittered } from "./timing/random.ts";
+import { noop, until } from "./timing/time.ts";
 
 const POLLING_HEARTBEAT_SEC = 30;
 const HEARTBEAT_JITTER_PCT = 10;

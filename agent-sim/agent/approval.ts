@@ -2,9 +2,9 @@
 import { z } from "zod";
 import { givenWaitMs, type HttpAnswer, hasSucceeded, refusal } from "./answers.ts";
 import { callWithRetry, createHttp } from "./http.ts";
-import { IssuedIdentity } from "./identity.ts";
-import { between, createRandom } from "./random.ts";
-import { pause, systemTime } from "./time.ts";
+import { IssuedIdentity } from "./state/identity.ts";
+import { between, createRandom } from "./timing/random.ts";
+import { pause, systemTime } from "./timing/time.ts";
 
 export interface ShownCode {
   readonly code: string;

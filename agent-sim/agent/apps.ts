@@ -1,6 +1,6 @@
 // Simulated apps of one agent: each has a state and a restart counter, and takes a moment to start.
-import { between, type Random } from "./random.ts";
-import { pause, type Time } from "./time.ts";
+import { between, type Random } from "./timing/random.ts";
+import { pause, type Time } from "./timing/time.ts";
 
 export interface AppState {
   readonly appId: string;

@@ -3,9 +3,9 @@ import type { Ack } from "../../protocol/index.ts";
 import type { AckSender, AgentAck } from "./ack-sender.ts";
 import type { Delivered } from "./frames.ts";
 import { type CommandHandler, type CommandHandlers, type HandlerContext, HandlerFailure, InvalidPayload } from "./handlers.ts";
-import { CannotWrite, type Journal, type JournalEntry } from "./journal.ts";
 import { createLanes } from "./lanes.ts";
-import { noop, type Time, until } from "./time.ts";
+import { CannotWrite, type Journal, type JournalEntry } from "./state/journal.ts";
+import { noop, type Time, until } from "./timing/time.ts";
 
 export interface ExecutorDeps {
   readonly journal: Journal;

@@ -3,7 +3,7 @@ import { statfs } from "node:fs/promises";
 import { arch, availableParallelism, freemem, hostname, loadavg, platform, release, totalmem, uptime } from "node:os";
 import { z } from "zod";
 import type { Apps } from "./apps.ts";
-import { pause, type Time } from "./time.ts";
+import { pause, type Time } from "./timing/time.ts";
 
 export interface HandlerContext {
   /** Aborted on cancel and on the execution timeout. */

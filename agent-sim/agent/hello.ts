@@ -4,8 +4,8 @@ import { arch, hostname, platform } from "node:os";
 import { join } from "node:path";
 import type { Hello } from "../../protocol/index.ts";
 import type { AgentContext, AgentOptions } from "./agent-context.ts";
-import type { JournalEntry } from "./journal.ts";
 import { packageRoot } from "./package-root.ts";
+import type { JournalEntry } from "./state/journal.ts";
 
 export const AGENT_VERSION = (JSON.parse(readFileSync(join(packageRoot(import.meta.dirname), "package.json"), "utf8")) as { version: string }).version;
 

@@ -2,8 +2,8 @@
 import http from "node:http";
 import https from "node:https";
 import { type Expected, errorOf, type HttpAnswer, isWorthRetry, NoAnswer, ownAnswer, retryAfterMs } from "./answers.ts";
-import { between, type Random } from "./random.ts";
-import { pause, systemTime, type Time } from "./time.ts";
+import { between, type Random } from "./timing/random.ts";
+import { pause, systemTime, type Time } from "./timing/time.ts";
 
 /** Without a byte. */
 const IDLE_MS = 20_000;

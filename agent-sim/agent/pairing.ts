@@ -2,9 +2,9 @@
 import { z } from "zod";
 import { errorOf, type HttpAnswer, hasSucceeded, refusal } from "./answers.ts";
 import { callWithRetry, createHttp, type RetryOptions } from "./http.ts";
-import { IssuedIdentity, type PairedDevice, toPairedDevice } from "./identity.ts";
-import { createRandom } from "./random.ts";
-import { systemTime } from "./time.ts";
+import { IssuedIdentity, type PairedDevice, toPairedDevice } from "./state/identity.ts";
+import { createRandom } from "./timing/random.ts";
+import { systemTime } from "./timing/time.ts";
 
 export interface PairOptions {
   readonly url: string;

@@ -3,14 +3,14 @@ import { z } from "zod";
 import type { AgentIdentity } from "../../protocol/index.ts";
 import type { AgentAck } from "./ack-sender.ts";
 import { ackRefusal, errorOf, givenWaitMs, type HttpAnswer, hasSucceeded, NoAnswer, refusesSecret, retryAfterMs, timeIfSkewed } from "./answers.ts";
-import { createDueTimer } from "./due-timer.ts";
 import { AckAnswer, type Delivered, Polled } from "./frames.ts";
 import { hostMetrics } from "./handlers.ts";
 import type { Http } from "./http.ts";
 import { SHORTEST_INTERVAL_MS } from "./plan.ts";
-import { jittered, type Random } from "./random.ts";
 import type { Sign } from "./signing.ts";
-import { noop, type Time } from "./time.ts";
+import { createDueTimer } from "./timing/due-timer.ts";
+import { jittered, type Random } from "./timing/random.ts";
+import { noop, type Time } from "./timing/time.ts";
 
 const POLL_LIMIT = 10;
 const JITTER_PCT = 10;

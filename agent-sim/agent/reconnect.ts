@@ -2,7 +2,7 @@
 import { CLOSE, isTerminalClose } from "../../protocol/index.ts";
 import { givenWaitMs, saysStop as refusesForGood } from "./answers.ts";
 import { type AgentPlan, LONGEST_WAIT_MS } from "./plan.ts";
-import { between, type Random } from "./random.ts";
+import { between, type Random } from "./timing/random.ts";
 
 export type ReconnectTimes = AgentPlan["reconnect"];
 

@@ -5,10 +5,10 @@ import type { AgentIdentity } from "../../protocol/index.ts";
 import { type HttpAnswer, hasSucceeded, refusal, refusesSecret } from "./answers.ts";
 import type { CommandHandler } from "./handlers.ts";
 import { callWithRetry, type Http, type RetryOptions } from "./http.ts";
-import type { Keys } from "./keys.ts";
-import { jittered, type Random } from "./random.ts";
 import type { Sign } from "./signing.ts";
-import { noop, type Time } from "./time.ts";
+import type { Keys } from "./state/keys.ts";
+import { jittered, type Random } from "./timing/random.ts";
+import { noop, type Time } from "./timing/time.ts";
 
 const WITHIN_MS = 60_000;
 const AGAIN_MS = 60_000;

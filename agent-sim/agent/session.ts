@@ -6,11 +6,11 @@ import type { AgentAck } from "./ack-sender.ts";
 import type { AckAnswer, DataOf, Delivered, Frame } from "./frames.ts";
 import { hostMetrics } from "./handlers.ts";
 import type { AgentPlan } from "./plan.ts";
-import { between, jittered, type Random } from "./random.ts";
 import type { SessionEnd } from "./reconnect.ts";
 import type { Sign } from "./signing.ts";
 import { openSocket } from "./socket.ts";
-import { noop, type Time } from "./time.ts";
+import { between, jittered, type Random } from "./timing/random.ts";
+import { noop, type Time } from "./timing/time.ts";
 
 /** Time limit for welcome and ready together. */
 const OPENING_MS = 30_000;

@@ -7,7 +7,7 @@ import { errorOf, NoAnswer, ownAnswer, type RawAnswer, retryAfterMs, timeIfSkewe
 import { type Frame, parseFrame } from "./frames.ts";
 import type { SessionEnd } from "./reconnect.ts";
 import type { Sign } from "./signing.ts";
-import type { Time } from "./time.ts";
+import type { Time } from "./timing/time.ts";
 
 const HANDSHAKE_MS = 15_000;
 const MAX_FRAME_BYTES = 262_144;

@@ -5,8 +5,8 @@ import type { SqlTx } from "../core/events.ts";
 import type { IdempotencyStore, IdempotentCall, KnownCall } from "../core/ports/idempotency.ts";
 import { statement } from "../core/statements.ts";
 import type { Job } from "./jobs.ts";
-import type { SealedContext } from "./sealed.ts";
-import type { SecretBox } from "./secrets.ts";
+import type { SealedContext } from "./keys/sealed.ts";
+import type { SecretBox } from "./keys/secrets.ts";
 
 export interface IdempotencyDeps {
   readonly db: SqlTx;

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type AckSender, createAckSender } from "../../agent-sim/agent/ack-sender.ts";
 import { createExecutor, type Executor } from "../../agent-sim/agent/executor.ts";
-import { DISK, openFileJournal } from "../../agent-sim/agent/file-journal.ts";
 import type { CommandHandler } from "../../agent-sim/agent/handlers.ts";
-import { CannotWrite, type Journal } from "../../agent-sim/agent/journal.ts";
+import { DISK, openFileJournal } from "../../agent-sim/agent/state/file-journal.ts";
+import { CannotWrite, type Journal } from "../../agent-sim/agent/state/journal.ts";
 import { eventually } from "../kit/checks/eventually.ts";
 import { createHandTime, type HandTime } from "./clocks.ts";
 

@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { lockState, StateInUse } from "../../agent-sim/agent/state-lock.ts";
+import { lockState, StateInUse } from "../../agent-sim/agent/state/state-lock.ts";
 import { eventually } from "../kit/checks/eventually.ts";
 
 let folder: string;

@@ -23,8 +23,8 @@ import { createMemoryRateLimiter } from "../../server/platform/cluster/rate-limi
 import { createBatch } from "../../server/platform/database/batch.ts";
 import { openDb } from "../../server/platform/database/db.ts";
 import { databaseError } from "../../server/platform/database/db-errors.ts";
+import { createSecretBox } from "../../server/platform/keys/secrets.ts";
 import { createOutbox } from "../../server/platform/outbox/outbox.ts";
-import { createSecretBox } from "../../server/platform/secrets.ts";
 import { createSignatureMemory } from "../../server/platform/signature-memory.ts";
 import { silentLog } from "../../server/platform/telemetry/log.ts";
 import { insertOpenCommand } from "../kit/gateway/open-commands.ts";

@@ -2,8 +2,8 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { migrationsFolder } from "../../server/platform/database/schema-engine.ts";
-import { OUTSIDE_TRANSACTION, statementsOf } from "../../server/platform/migration-scripts.ts";
+import { OUTSIDE_TRANSACTION, statementsOf } from "../../server/platform/database/migrations/migration-scripts.ts";
+import { migrationsFolder } from "../../server/platform/database/migrations/schema-engine.ts";
 
 /** The newest migration from before this rule: the installations stood still while it ran. */
 const BEFORE_THE_RULE = "20261123043034_drift_and_secret_names";

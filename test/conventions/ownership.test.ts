@@ -15,7 +15,7 @@ const EXCEPTIONS: Readonly<Record<string, { readonly tables: readonly string[]; 
     tables: ["api_keys", "devices", "memberships", "users"],
     reason: "one read names all who appear on a page, whatever they are",
   },
-  "server/platform/key-rotation.ts": { tables: ["gateway_nodes"], reason: "a rotation must not begin while a node seals with another key" },
+  "server/platform/keys/key-rotation.ts": { tables: ["gateway_nodes"], reason: "a rotation must not begin while a node seals with another key" },
   "server/features/alerts/store/observe.ts": {
     tables: ["command_queue", "commands", "device_presence", "devices", "fleets", "tenants"],
     reason: "one statement looks at all devices for all rules; through other features it would be one per tenant or more",

@@ -112,7 +112,7 @@ describe("the system clock", () => {
   const CLOCKS = [
     "server/core/clock.ts",
     // The simulator imports only the protocol.
-    "agent-sim/agent/time.ts",
+    "agent-sim/agent/timing/time.ts",
     // A developer's command: puts the time into the name of a migration.
     "prisma/migrate.ts",
   ];

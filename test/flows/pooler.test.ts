@@ -1,6 +1,6 @@
 // PgBouncer in transaction mode between gateway and PostgreSQL: no statement relies on its session.
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { migrate } from "../../server/platform/database/migrate.ts";
+import { migrate } from "../../server/platform/database/migrations/migrate.ts";
 import { startWorld, type World } from "../kit/gateway/world.ts";
 import { createEmptyDatabase, createTestDatabase, withClient } from "../kit/stores/database.ts";
 import { type PgBouncer, startPgBouncer } from "../kit/stores/pgbouncer.ts";

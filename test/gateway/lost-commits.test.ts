@@ -17,7 +17,7 @@ import { createMemoryRateLimiter } from "../../server/platform/cluster/rate-limi
 import { type Db, openDb } from "../../server/platform/database/db.ts";
 import { databaseError } from "../../server/platform/database/db-errors.ts";
 import { createIdempotency } from "../../server/platform/idempotency.ts";
-import { createSecretBox } from "../../server/platform/secrets.ts";
+import { createSecretBox } from "../../server/platform/keys/secrets.ts";
 import { silentLog } from "../../server/platform/telemetry/log.ts";
 import { losingCommits } from "../chaos/check/commits.ts";
 import { createProxy, type FaultProxy } from "../chaos/rig/proxy.ts";

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { IdempotentCall, KnownCall, StoredAnswer } from "../../server/core/ports/idempotency.ts";
 import { type Db, openDb } from "../../server/platform/database/db.ts";
 import { createIdempotency, type PostgresIdempotencyStore } from "../../server/platform/idempotency.ts";
-import { createSecretBox } from "../../server/platform/secrets.ts";
+import { createSecretBox } from "../../server/platform/keys/secrets.ts";
 import { silentLog } from "../../server/platform/telemetry/log.ts";
 import { createTestDatabase, withClient } from "../kit/stores/database.ts";
 

@@ -2,7 +2,7 @@
 
 import { ChannelConfig, type ChannelType } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
-import type { SealedContext } from "../../platform/sealed.ts";
+import type { SealedContext } from "../../platform/keys/sealed.ts";
 import type { FeatureKit } from "../kit.ts";
 import type { SealedChannel } from "./store/channels.ts";
 

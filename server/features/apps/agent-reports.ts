@@ -5,7 +5,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import type { Outcome, OutcomeHandler, OutcomeHandlers } from "../../core/ports/command-outcomes.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import type { SecretBox } from "../../platform/secrets.ts";
+import type { SecretBox } from "../../platform/keys/secrets.ts";
 import { openSecrets } from "./app-secrets.ts";
 import { failureByEnd, failureSaid } from "./failures.ts";
 import type { Orders } from "./orders.ts";

@@ -1,8 +1,8 @@
 // The secrets of an app at rest: one sealed map, bound to tenant and app.
 
 import type { SystemScope } from "../../core/scope.ts";
-import type { SealedContext } from "../../platform/sealed.ts";
-import type { SecretBox } from "../../platform/secrets.ts";
+import type { SealedContext } from "../../platform/keys/sealed.ts";
+import type { SecretBox } from "../../platform/keys/secrets.ts";
 import type { AppRow } from "./record.ts";
 
 type Secrets = Readonly<Record<string, string>>;

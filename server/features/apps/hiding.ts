@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { createMasker, type Masker, ReportedApp } from "../../../protocol/index.ts";
 import type { Hide, HideFor } from "../../core/ports/command-outcomes.ts";
-import type { SecretBox } from "../../platform/secrets.ts";
+import type { SecretBox } from "../../platform/keys/secrets.ts";
 import { openSecrets } from "./app-secrets.ts";
 import { findApp } from "./store/apps.ts";
 

@@ -2,7 +2,7 @@
 // that whoever can write to the database, but has no master key, can neither change, remove nor reorder records without being found.
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { fingerprint } from "../../core/rows/fingerprint.ts";
-import type { SecretBox } from "../../platform/secrets.ts";
+import type { SecretBox } from "../../platform/keys/secrets.ts";
 
 /** A record's columns. Whatever they hold, the hash covers. */
 export interface LoggedRow {

@@ -8,7 +8,7 @@ import type { AuditTrail } from "../../core/ports/audit.ts";
 import { INSTALLATION } from "../../core/ports/security.ts";
 import { actorOfUser } from "../../core/scope.ts";
 import type { Db } from "../../platform/database/db.ts";
-import type { SecretBox } from "../../platform/secrets.ts";
+import type { SecretBox } from "../../platform/keys/secrets.ts";
 import type { Feature } from "../kit.ts";
 import { createChainSigner, hex, type SealedRow } from "./chain.ts";
 import { type Format, headOf, lineOf } from "./export.ts";

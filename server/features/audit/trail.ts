@@ -4,7 +4,7 @@ import type { SqlTx } from "../../core/events.ts";
 import { newId } from "../../core/ids.ts";
 import type { AuditEntry, AuditTrail } from "../../core/ports/audit.ts";
 import { INSTALLATION } from "../../core/ports/security.ts";
-import type { SecretBox } from "../../platform/secrets.ts";
+import type { SecretBox } from "../../platform/keys/secrets.ts";
 import { type Chain, type ChainSigner, createChainSigner, hashOfRow, type SealedRow } from "./chain.ts";
 import { type Captured, readChanges } from "./changes.ts";
 import { appendRow, CAPTURE, type LockedChain, lockChain, readCaptured } from "./store.ts";

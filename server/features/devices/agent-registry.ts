@@ -9,7 +9,7 @@ import { createStringInterner } from "../../core/structures/string-interner.ts";
 import type { Bus } from "../../platform/cluster/bus.ts";
 import type { Db } from "../../platform/database/db.ts";
 import type { Job } from "../../platform/jobs.ts";
-import type { SecretBox } from "../../platform/secrets.ts";
+import type { SecretBox } from "../../platform/keys/secrets.ts";
 import { secretContext } from "./rules.ts";
 import type { DeviceSettings } from "./settings.ts";
 import { type AgentRow, findAgents, findAgentsOf, lockAgent, promoteSecret } from "./store/agents.ts";

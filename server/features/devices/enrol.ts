@@ -8,7 +8,7 @@ import type { Evictor } from "../../core/ports/agent-sessions.ts";
 import type { DeviceRef } from "../../core/ports/delivery.ts";
 import type { SecurityWatch } from "../../core/ports/security.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import type { SecretBox } from "../../platform/secrets.ts";
+import type { SecretBox } from "../../platform/keys/secrets.ts";
 import type { DeploymentGroups } from "../deployments/index.ts";
 import type { Agents } from "./agent-registry.ts";
 import { secretContext } from "./rules.ts";

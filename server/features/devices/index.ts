@@ -16,7 +16,7 @@ import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts
 import type { Bus } from "../../platform/cluster/bus.ts";
 import type { CreateBatch } from "../../platform/database/batch.ts";
 import type { Job } from "../../platform/jobs.ts";
-import type { SecretBox } from "../../platform/secrets.ts";
+import type { SecretBox } from "../../platform/keys/secrets.ts";
 import type { DeploymentGroups } from "../deployments/index.ts";
 import type { Feature } from "../kit.ts";
 import { type Agents, createAgentRegistry } from "./agent-registry.ts";

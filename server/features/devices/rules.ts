@@ -1,7 +1,7 @@
 // Pure functions about devices.
 
 import type { Heartbeat } from "../../../protocol/index.ts";
-import type { SealedContext } from "../../platform/sealed.ts";
+import type { SealedContext } from "../../platform/keys/sealed.ts";
 
 /** Binds a sealed secret to its row, so a copy in another device's or tenant's row does not open. */
 export const secretContext = (tenantId: string, deviceId: string): SealedContext => `device-secret|${tenantId}|${deviceId}`;

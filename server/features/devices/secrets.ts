@@ -12,7 +12,7 @@ import type { CommandOrder, Enqueue } from "../../core/ports/delivery.ts";
 import type { SecuritySignal, SecurityWatch } from "../../core/ports/security.ts";
 import { actorOf, type Principal, type TenantScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/database/db.ts";
-import type { SecretBox } from "../../platform/secrets.ts";
+import type { SecretBox } from "../../platform/keys/secrets.ts";
 import type { Agents } from "./agent-registry.ts";
 import { secretContext } from "./rules.ts";
 import type { SignatureLock } from "./signature-lock.ts";

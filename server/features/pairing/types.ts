@@ -7,7 +7,7 @@ import type { AuditTrail } from "../../core/ports/audit.ts";
 import type { Memberships, TenantLookup } from "../../core/ports/lookups.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/database/db.ts";
-import type { SecretBox } from "../../platform/secrets.ts";
+import type { SecretBox } from "../../platform/keys/secrets.ts";
 import type { DeploymentGroups } from "../deployments/index.ts";
 import type { Enrol, KnownMachine, Reissue } from "../devices/index.ts";
 import type { GuessDeps } from "./code-guesses.ts";

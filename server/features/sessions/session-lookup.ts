@@ -8,7 +8,7 @@ import type { SessionLookup, SessionRecord } from "../../core/ports/lookups.ts";
 import { chunk } from "../../core/rows/chunk.ts";
 import { createCached } from "../../core/structures/cached.ts";
 import type { Job } from "../../platform/jobs.ts";
-import type { SecretBox } from "../../platform/secrets.ts";
+import type { SecretBox } from "../../platform/keys/secrets.ts";
 import { deleteOver, findSession, type SessionRow, writeSessionUses } from "./store.ts";
 
 // A session that ended through another node works on this one for up to this long, and its streams until their next check, two seconds later.

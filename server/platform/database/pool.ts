@@ -70,7 +70,7 @@ export interface SessionPool {
   end(): Promise<void>;
 }
 
-/** Prisma writes times without a zone and trusts the session to be in UTC. The driver has no setting for it; test/platform/db.test.ts notices when this stops working. */
+/** Prisma writes times without a zone and trusts the session to be in UTC. The driver has no setting for it; test/platform/database/db.test.ts notices when this stops working. */
 export class DatabaseSession extends pg.Client {
   /** Of the next statement. */
   answerWithinMs: () => number = () => ANSWER_TIMEOUT_MS;

@@ -6,8 +6,8 @@ import { newId } from "../../core/ids.ts";
 import { isMailAddress, type Letter, type Mails, oneLine, renderLetter } from "../../core/ports/mail.ts";
 import type { Db } from "../database/db.ts";
 import type { Job } from "../jobs.ts";
-import type { SealedContext } from "../sealed.ts";
-import { type SecretBox, SecretBoxError } from "../secrets.ts";
+import type { SealedContext } from "../keys/sealed.ts";
+import { type SecretBox, SecretBoxError } from "../keys/secrets.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { FeatureGauge } from "../telemetry/metrics.ts";
 import {

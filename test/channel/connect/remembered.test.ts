@@ -4,7 +4,7 @@ import { CLOSE, sign, signedHeaders } from "../../../protocol/index.ts";
 import { newSecret } from "../../../server/core/ids.ts";
 import type { SignatureMemory } from "../../../server/core/ports/signature-memory.ts";
 import { secretContext } from "../../../server/features/devices/rules.ts";
-import { createSecretBox } from "../../../server/platform/secrets.ts";
+import { createSecretBox } from "../../../server/platform/keys/secrets.ts";
 import { createSignatureMemory } from "../../../server/platform/signature-memory.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
 import { attempt, connect, freshTime, greet, online, startNode, type TestDevice, type TestNode } from "../harness.ts";

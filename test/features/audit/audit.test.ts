@@ -5,7 +5,7 @@ import { hashOfRow } from "../../../server/features/audit/chain.ts";
 import { isSecretName, MASK, readChanges } from "../../../server/features/audit/changes.ts";
 import { createAudit } from "../../../server/features/audit/index.ts";
 import { type Db, openDb } from "../../../server/platform/database/db.ts";
-import { createSecretBox } from "../../../server/platform/secrets.ts";
+import { createSecretBox } from "../../../server/platform/keys/secrets.ts";
 import { silentLog } from "../../../server/platform/telemetry/log.ts";
 import { asBearer, type Caller, startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
 

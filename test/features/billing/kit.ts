@@ -12,10 +12,10 @@ import { createToLimit } from "../../../server/features/fleets/device-limits.ts"
 import { type Counters, createPlan, createTenants } from "../../../server/features/tenants/index.ts";
 import { openDb } from "../../../server/platform/database/db.ts";
 import { deleteRowsOf } from "../../../server/platform/database/tenant-client.ts";
+import { createSecretBox } from "../../../server/platform/keys/secrets.ts";
 import { createOutboundFetch } from "../../../server/platform/outbound/fetch.ts";
 import { createTrustedOutbound } from "../../../server/platform/outbound/outbound.ts";
 import { insertEvents } from "../../../server/platform/outbox/outbox-rows.ts";
-import { createSecretBox } from "../../../server/platform/secrets.ts";
 import { silentLog } from "../../../server/platform/telemetry/log.ts";
 import { callable, inside, userOf } from "../../kit/gateway/call.ts";
 import { signedEvent, WEBHOOK_SECRET } from "../../kit/net/stripe.ts";

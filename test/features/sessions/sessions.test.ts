@@ -7,7 +7,7 @@ import type { Reply } from "../../../server/core/feature.ts";
 import { createAuditTrail } from "../../../server/features/audit/index.ts";
 import { createSessions, type SessionsFeature } from "../../../server/features/sessions/index.ts";
 import { type Db, openDb } from "../../../server/platform/database/db.ts";
-import { createSecretBox } from "../../../server/platform/secrets.ts";
+import { createSecretBox } from "../../../server/platform/keys/secrets.ts";
 import { silentLog } from "../../../server/platform/telemetry/log.ts";
 import { anyone, type CallableGroup, callable, failureOf, userOf } from "../../kit/gateway/call.ts";
 import { createTestDatabase, namedStatements } from "../../kit/stores/database.ts";

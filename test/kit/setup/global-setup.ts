@@ -5,7 +5,7 @@ import { join } from "node:path";
 import pg from "pg";
 import type { TestProject } from "vitest/node";
 import { contract, type Group } from "../../../protocol/index.ts";
-import { migrate } from "../../../server/platform/database/migrate.ts";
+import { migrate } from "../../../server/platform/database/migrations/migrate.ts";
 import { openEmbeddedPostgres } from "../../../server/platform/postgres/embedded-postgres.ts";
 import { silentLog } from "../../../server/platform/telemetry/log.ts";
 import { type PostgresServer, startPostgres } from "../stores/debian-postgres.ts";

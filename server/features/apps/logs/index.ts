@@ -8,7 +8,7 @@ import type { Enqueue } from "../../../core/ports/delivery.ts";
 import type { SystemScope, TenantScope } from "../../../core/scope.ts";
 import type { Db } from "../../../platform/database/db.ts";
 import type { Job } from "../../../platform/jobs.ts";
-import type { SecretBox } from "../../../platform/secrets.ts";
+import type { SecretBox } from "../../../platform/keys/secrets.ts";
 import { openSecrets } from "../app-secrets.ts";
 import { unknownApp } from "../handlers/changes.ts";
 import { appsOfDeployment, findApp } from "../store/apps.ts";

@@ -1,7 +1,7 @@
 // An endpoint as its row says now: secrets and headers opened once per version of the webhook.
 import { signingKeyOf } from "../../../core/people/standard-webhooks.ts";
-import type { SealedContext } from "../../../platform/sealed.ts";
-import type { SecretBox } from "../../../platform/secrets.ts";
+import type { SealedContext } from "../../../platform/keys/sealed.ts";
+import type { SecretBox } from "../../../platform/keys/secrets.ts";
 import type { EndpointRow } from "../store/work.ts";
 import type { EndpointState, Runner } from "./endpoint-runner.ts";
 import type { WebhookFormat } from "./payload.ts";

@@ -1,6 +1,6 @@
 // Reads what is due: for all endpoints that ask in one statement, and their own rows before it.
 import type { Db } from "../../../platform/database/db.ts";
-import type { SecretBox } from "../../../platform/secrets.ts";
+import type { SecretBox } from "../../../platform/keys/secrets.ts";
 import type { Log } from "../../../platform/telemetry/log.ts";
 import { cancelSome, type DueRow, readDue, readEndpoints } from "../store/work.ts";
 import type { Runner } from "./endpoint-runner.ts";

@@ -1,7 +1,7 @@
 // Delivers: leases endpoints that are due, sends what waits for them, writes the results. Several nodes share the endpoints; one node has each at a time.
 import type { Clock } from "../../../core/clock.ts";
 import type { Db } from "../../../platform/database/db.ts";
-import type { SecretBox } from "../../../platform/secrets.ts";
+import type { SecretBox } from "../../../platform/keys/secrets.ts";
 import type { Log } from "../../../platform/telemetry/log.ts";
 import type { Attempt } from "./attempt.ts";
 import { createDeliverySession, type DeliverySession } from "./delivery-session.ts";

@@ -3,7 +3,7 @@ import type { Webhook } from "../../../../protocol/index.ts";
 import { AppError } from "../../../core/errors.ts";
 import { newWebhookSecret } from "../../../core/people/standard-webhooks.ts";
 import type { Outbound } from "../../../core/ports/outbound.ts";
-import type { SecretBox } from "../../../platform/secrets.ts";
+import type { SecretBox } from "../../../platform/keys/secrets.ts";
 import { headersContext, webhookSecretContext } from "../delivery/endpoint-state.ts";
 import { isWeak } from "../delivery/signing.ts";
 import { unknownPatterns } from "./event-patterns.ts";

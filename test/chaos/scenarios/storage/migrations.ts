@@ -2,8 +2,8 @@
 import { cp, mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pause, systemTime as time } from "../../../../agent-sim/agent/index.ts";
-import { migrate } from "../../../../server/platform/database/migrate.ts";
-import { migrationsFolder } from "../../../../server/platform/database/schema-engine.ts";
+import { migrate } from "../../../../server/platform/database/migrations/migrate.ts";
+import { migrationsFolder } from "../../../../server/platform/database/migrations/schema-engine.ts";
 import { makeFolder } from "../../../kit/setup/workspace.ts";
 import { type Asked, askMeanwhile, toldOf } from "../../rig/ask-meanwhile.ts";
 import { createRig, type Rig } from "../../rig/rig.ts";

@@ -1,0 +1,88 @@
+// Migrates a database to the newest version, safely when several nodes start at once.
+import type { MigrationList, SchemaEngine } from "@prisma/schema-engine-wasm";
+import type pg from "pg";
+import { placeOf, silentWaits, type Waits } from "../../waits.ts";
+import { watchTables } from "../audited-tables.ts";
+import { LOCK_TIMEOUT_MS, untilLocked } from "./lock-waits.ts";
+import { withMigrationLock } from "./migration-lock.ts";
+import { runScript, scriptFingerprint } from "./migration-scripts.ts";
+import { EVERYTHING, migrationsFolder, readMigrations, readSchema, schemaFolder, withSchemaEngine } from "./schema-engine.ts";
+import { fitSchema, SERVES_FROM, stateServes } from "./schema-guard.ts";
+
+export interface MigrateOptions {
+  readonly url: string;
+  /** The folder of migrations; tests set another than the package's own. */
+  readonly folder?: string;
+  readonly waits?: Waits;
+  /** How long the database may be away before this fails; by default not at all. */
+  readonly connectWithinMs?: number;
+  /** How long one attempt of a script waits for a lock; 0 for ever, which a test shows to be wrong. */
+  readonly lockTimeoutMs?: number;
+  /** The oldest build, by its newest migration, that can serve this schema; tests set another. */
+  readonly servesFrom?: string;
+  /** Runs under the migration lock, on the migrated database. */
+  readonly check?: (sql: pg.Pool) => Promise<void>;
+}
+
+/** Applies the missing migrations and returns the names of those that this call applied, oldest first. */
+export const migrate = async (options: MigrateOptions): Promise<readonly string[]> => {
+  const { url, folder = migrationsFolder(), waits = silentWaits, lockTimeoutMs = LOCK_TIMEOUT_MS } = options;
+  return withMigrationLock({ url, waits, connectWithinMs: options.connectWithinMs ?? 0 }, async (guard) => {
+    const migrationsList = await readMigrations(folder);
+    const locks = { observer: guard, waits, at: placeOf(url), lockTimeoutMs };
+    const nameOf = (script: string): string =>
+      migrationsList.migrationDirectories.find(({ migrationFile: { content } }) => content.tag === "ok" && content.value === script)?.path ?? "unknown";
+    return withSchemaEngine(
+      url,
+      async (engine, pool) => {
+        const own = migrationsList.migrationDirectories.map(({ path }) => path);
+        if ((await fitSchema(pool, own)) === "newer") {
+          await options.check?.(pool);
+          return [];
+        }
+        await settleUnfinished(engine, guard, migrationsList);
+        const { appliedMigrationNames } = await engine.applyMigrations({ migrationsList, filters: EVERYTHING });
+        await watchTables(pool, (marker, attach) => untilLocked({ on: "the locks of the audited tables", marker }, locks, attach), lockTimeoutMs);
+        if (await stateServes(pool, options.servesFrom ?? SERVES_FROM)) await options.check?.(pool);
+        return appliedMigrationNames;
+      },
+      (script, pool) => runScript(script, { ...locks, pool, nameOf }),
+    );
+  });
+};
+
+// A migration that was begun and never reported: it failed, or its node was killed. Each script ends by leaving its scriptFingerprint,
+// so the database knows whether it is through. Prisma alone could not tell, and would refuse every later start until a person decides.
+const settleUnfinished = async (engine: SchemaEngine, guard: pg.Client, migrationsList: MigrationList): Promise<void> => {
+  const { rows: tables } = await guard.query<{ note: string | null }>(
+    "select obj_description(oid) as note from pg_class where oid = to_regclass('_prisma_migrations')",
+  );
+  const [table] = tables;
+  if (table === undefined) return;
+  const text = "select distinct migration_name as name from _prisma_migrations where finished_at is null and rolled_back_at is null";
+  const { rows } = await guard.query<{ name: string }>(text);
+  for (const { name: migrationName } of rows) {
+    const script = migrationsList.migrationDirectories.find(({ path }) => path === migrationName)?.migrationFile.content;
+    if (script?.tag === "ok" && scriptFingerprint(script.value) === table.note) await engine.markMigrationApplied({ migrationName, migrationsList });
+    else await engine.markMigrationRolledBack({ migrationName });
+  }
+};
+
+/**
+ * The SQL that would bring a migrated database to the schema; undefined when they agree.
+ * It reads the database, so an index, a default or a predicate that somebody changed by hand shows too.
+ * A Prisma schema cannot express CHECK constraints and storage settings, so those do not show.
+ */
+export const difference = async ({ url, schema = schemaFolder() }: { readonly url: string; readonly schema?: string }): Promise<string | undefined> => {
+  const { files } = await readSchema(schema);
+  const answer = await withSchemaEngine(url, (engine) =>
+    engine.diff({
+      from: { tag: "schemaDatasource", files, configDir: schema },
+      to: { tag: "schemaDatamodel", files },
+      script: true,
+      exitCode: true,
+      filters: EVERYTHING,
+    }),
+  );
+  return answer.exitCode === 0 ? undefined : (answer.stdout ?? "unnamed difference");
+};
