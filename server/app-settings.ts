@@ -24,7 +24,7 @@ export interface AppSettings {
   readonly consoleFolder?: string;
 }
 
-/** Of one process, from its start to its end. */
+/** The state of one process, from its start to its end. */
 export interface NodeState {
   draining: boolean;
   listeners: readonly Listener[];

@@ -215,7 +215,7 @@ const unsafeDefaults = (given: Env): readonly string[] => {
   );
 };
 
-/** Whoever runs it is its one administrator, who signs in by the link that it prints. */
+/** The person who runs it is its one administrator and signs in by the link that it prints. */
 export const hasLocalOperator = ({ DATABASE_URL, OIDC_ISSUER, NODE_ENV }: Pick<Config, "DATABASE_URL" | "OIDC_ISSUER" | "NODE_ENV">): boolean =>
   DATABASE_URL === undefined && OIDC_ISSUER === undefined && NODE_ENV !== "production";
 

@@ -85,7 +85,7 @@ export const givenWaitMs = (seconds: unknown): number | null => {
   return read === null ? null : Math.min(LONGEST_WAIT_MS, read * 1_000);
 };
 const Waiting = z.object({ retryAfter: z.unknown() });
-/** Of the header or of the body. */
+/** The wait that the header or the body names. */
 export const retryAfterMs = ({ headers, body }: Pick<HttpAnswer, "headers" | "body">): number | null =>
   givenWaitMs(headers["retry-after"] ?? Waiting.safeParse(body).data?.retryAfter);
 

@@ -18,7 +18,7 @@ export interface HttpCall {
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent unchanged, because it may be signed. */
   readonly body?: string;
-  /** Of the body; default: JSON. */
+  /** The body's type; default: JSON. */
   readonly type?: string;
   /** What the answer is; default: an envelope. */
   readonly expects?: Expected;

@@ -2,7 +2,7 @@
 import { createMasker } from "../../protocol/kit/masking.ts";
 import { CUT_MARK, MAX_LINE_BYTES } from "../../protocol/records/apps/app-log.ts";
 
-/** Of time and container, before the text of the line. */
+/** The longest time and container before the text of a line. */
 const MAX_PREFIX_BYTES = 1_024;
 const LINE_BREAK = 0x0a;
 const RETURN = 0x0d;
@@ -16,7 +16,7 @@ export interface LineReader {
 }
 
 export interface LineOptions {
-  /** Of one line; default: what the gateway takes. */
+  /** The longest line; default: what the gateway takes. */
   readonly maxBytes?: number;
   readonly secrets?: readonly string[];
 }

@@ -24,7 +24,7 @@ type Stage = "preparing" | "stopping" | "starting" | "health" | "running" | "rem
 export interface SimulatedHostOptions extends HostOptions {
   readonly time: Time;
   readonly seed: number;
-  /** Of each stage; default 5 to 50. */
+  /** The duration of each stage; default 5 to 50. */
   readonly delayMs?: { readonly least: number; readonly most: number };
   /** Between the start of an app and its crash; default 500 to 3 000. */
   readonly crashAfterMs?: { readonly least: number; readonly most: number };

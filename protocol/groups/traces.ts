@@ -6,7 +6,7 @@ import { group, mutation, query } from "../kit/operation.ts";
 import { cursorQuery, paged } from "../kit/page.ts";
 
 export const TRACE_LIMITS = {
-  /** Of a body, after decompression. */
+  /** The size of a body after decompression. */
   bodyBytes: 4_194_304,
   spansPerCall: 2_000,
   spansPerTrace: 5_000,

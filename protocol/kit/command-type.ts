@@ -8,7 +8,7 @@ export interface CommandType<N extends string = string, P extends z.ZodType = z.
   readonly type: N;
   readonly summary: string;
   readonly payload: P;
-  /** Of an ack that says `succeeded`. */
+  /** The output in an ack that says `succeeded`. */
   readonly output: O;
   readonly ttlSeconds: number;
   readonly executionTimeoutSeconds: number;

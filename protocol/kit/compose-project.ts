@@ -12,7 +12,7 @@ export const COMPOSE_REFUSED = "COMPOSE_REFUSED";
 
 export interface ComposeFault {
   readonly code: typeof COMPOSE_REFUSED;
-  /** Of the property that is refused: `services.web.privileged`; empty for the text as a whole. */
+  /** The path of the refused property: `services.web.privileged`; empty for the text as a whole. */
   readonly path: string;
   readonly message: string;
 }
@@ -75,7 +75,7 @@ const healthcheckWith = (duration: z.ZodString) =>
 const dependencyWith = <S extends z.core.$ZodLooseShape>(more: S) =>
   z.record(AppSlug, z.strictObject({ condition: z.enum(["service_started", "service_healthy"]), ...more })).default({});
 
-/** Of a service; the same in both forms. */
+/** The properties of a service that are the same in both forms. */
 const SAME = {
   image: z.string().regex(/^[a-zA-Z0-9][\w./:@-]{0,254}$/, "must be the name of an image"),
   restart: z.literal("unless-stopped"),

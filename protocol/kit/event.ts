@@ -1,7 +1,7 @@
 // The type of an event, and the number that orders events and readings. A durable event is written in the transaction of its cause; any other is only a hint for live views.
 import { z } from "zod";
 
-/** Of a reading: how many of the tenant's events it contains for certain. */
+/** The version of a reading: how many of the tenant's events it contains for certain. */
 export const EventVersion = z
   .int()
   .min(0)

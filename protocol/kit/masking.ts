@@ -11,7 +11,7 @@ const unicode = (text: string): string => `\\u${text.charCodeAt(0).toString(16).
 const upper = (text: string): string => text.replace(/\\u[0-9a-f]{4}/g, (code) => `\\u${code.slice(2).toUpperCase()}`);
 const inJson = (text: string): string => JSON.stringify(text).slice(1, -1);
 
-/** Of JavaScript, Python, PHP, Go and .NET, and each of them as text inside of JSON. */
+/** The forms that JavaScript, Python, PHP, Go and .NET write, and each of them as text inside of JSON. */
 const jsonForms = (text: string): readonly string[] => {
   const plain = inJson(text);
   const ascii = plain.replace(/[^\0-~]/g, unicode);
@@ -172,7 +172,7 @@ export interface MaskStream {
 
 export interface Masker {
   mask(text: string): string;
-  /** Of a text that was cut: its end may be the beginning of a secret. */
+  /** Masks a text that was cut: its end may be the beginning of a secret. */
   maskCut(text: string): string;
   /** For a text that comes in parts, wherever they were cut. Holds back no more than the longest secret. */
   stream(): MaskStream;

@@ -87,7 +87,7 @@ export const listQuery = <const S extends string, F extends z.ZodRawShape = Reco
   filters = {} as F,
 }: {
   readonly sort: readonly S[];
-  /** Those of the fields that cannot be combined with others. */
+  /** The fields that cannot be combined with others. */
   readonly alone?: readonly NoInfer<S>[];
   readonly by: NoInfer<S> | `-${NoInfer<S>}`;
   readonly filters?: F;

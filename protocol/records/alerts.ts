@@ -10,7 +10,7 @@ export type AlertSeverity = z.infer<typeof AlertSeverity>;
 export const AlertStatus = z.enum(["open", "acknowledged", "resolved"]);
 export type AlertStatus = z.infer<typeof AlertStatus>;
 
-/** Those whose past is stored, so that a rule can be tried on it. */
+/** The metrics whose past is stored, so that a rule can be tried on it. */
 export const METRICS_WITH_HISTORY = ["device.offline_seconds", "device.cpu", "device.memory", "device.disk"] as const;
 export const ALERT_METRICS = [...METRICS_WITH_HISTORY, "command.failure_rate", "command.queue_depth", "event"] as const;
 export type AlertMetric = (typeof ALERT_METRICS)[number];

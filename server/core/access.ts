@@ -23,7 +23,7 @@ export interface Access {
 }
 
 const NO_LIMITS: readonly DeviceLimit[] = [];
-/** Of a caller outside of any tenant. */
+/** The access of a caller outside of any tenant. */
 export const NO_ACCESS = { role: null, permissions: new Set<Permission>(), limits: NO_LIMITS } as const;
 
 export const createAccess = (role: string, granted: Iterable<Permission>, limits: readonly DeviceLimit[] = NO_LIMITS): Access => ({
@@ -34,7 +34,7 @@ export const createAccess = (role: string, granted: Iterable<Permission>, limits
 
 const builtIn = (role: Role): Access => ({ role, permissions: HELD[role], limits: NO_LIMITS });
 const BUILT_IN: Readonly<Record<Role, Access>> = { viewer: builtIn("viewer"), operator: builtIn("operator"), admin: builtIn("admin"), owner: builtIn("owner") };
-/** Of an unlimited caller with a built-in role. */
+/** The access of an unlimited caller with a built-in role. */
 export const accessOf = (role: Role): Access => BUILT_IN[role];
 
 const NOTHING = new Set<Permission>();

@@ -17,7 +17,7 @@ import { createSecurityWatch } from "./security/index.ts";
 import { liveSettings, mailSettings, outboundGuard } from "./settings.ts";
 import { type Counters, createPlan } from "./tenants/index.ts";
 
-/** Of features that are created later. */
+/** The capabilities of features that are created later. */
 interface Later {
   readonly enqueue: FeatureKit["enqueue"];
   readonly isShown: LiveDeps["isShown"];

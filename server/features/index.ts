@@ -69,7 +69,7 @@ export interface FeaturesDeps extends Installation {
   readonly publicUrl: () => string;
   /** Pings the sockets of all nodes, which open later. */
   readonly probe: DuplicateProbe;
-  /** Of the transports, which open later. */
+  /** The calls of the transports, which open later. */
   readonly loadCalls: () => LoadCalls;
   /** The form of an address that rate limits count. */
   readonly addressKey: (ip: string) => string;

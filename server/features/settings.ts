@@ -29,7 +29,7 @@ export const outboundGuard = (config: Config, publicUrl: () => string, { isOwn }
     ownUrls: () => [publicUrl(), ...(config.PORTAL_URL === undefined ? [] : [config.PORTAL_URL])],
   });
 
-/** Of an answer of Stripe: a page of a hundred subscriptions has some 500 KB. */
+/** The bounds of an answer of Stripe: a page of a hundred subscriptions has some 500 KB. */
 const STRIPE_BOUNDS = { owner: "stripe", timeoutMs: 10_000, maxBodyBytes: 4_194_304 };
 
 export const alertSettings = (config: Config, publicUrl: () => string) => ({ portalUrl: (): string => config.PORTAL_URL ?? publicUrl() });

@@ -60,7 +60,7 @@ export interface TransportsDeps {
     readonly owners: SessionOwners;
     readonly limiter: RateLimiter;
     readonly notifier: AgentChannelDeps["notifier"];
-    /** Of the whole installation. */
+    /** The size of the whole installation. */
     size(): { readonly connections: number; readonly liveNodes: number };
   };
   /** The features' lookups for authentication and for the agent socket. */

@@ -83,6 +83,11 @@ describe("files", () => {
     expect(packed).toEqual([]);
   });
 
+  test("no comment begins without its noun, as in: of the body, those that wait, whoever asks", () => {
+    const fragments = [...SOURCES, ...CONSOLE].filter((file) => /^\s*(?:\/\*\*|\/\/) (?:Of|Those|Whoever)\b/m.test(read(file)));
+    expect(fragments).toEqual([]);
+  });
+
   test("a comment names only files that exist", () => {
     const known = [
       ...ALL,

@@ -14,7 +14,7 @@ import { processesOf, stopProcess } from "./stop.ts";
 
 const LOOK_MS = 100;
 const REPORT_LINES = 20;
-/** Of an app of unknown stopping time: its revision cannot be read. */
+/** The stopping time of an app whose revision cannot be read. */
 const STOP_SECONDS = 10;
 /** CPU time over a shorter span says nothing. */
 const MEASURED_OVER_MS = 1_000;

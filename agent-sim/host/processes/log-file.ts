@@ -11,7 +11,7 @@ export const headlineOf = (revision: number): string => `--- revision ${revision
 const LOOK_MS = 250;
 const CHUNK_BYTES = 65_536;
 
-/** Of a log's end, however few lines that are. */
+/** The most of a log's end that is read, however few lines that are. */
 const MAX_TAIL_BYTES = 2_097_152;
 
 const linesOf = (text: string): readonly string[] => text.split("\n").slice(0, -1);

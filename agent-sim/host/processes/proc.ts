@@ -95,6 +95,6 @@ export const markedWith = (folder: string): readonly number[] => {
 
 const memoryOf = (pid: number): number => Number(/^VmRSS:\s+(\d+) kB$/m.exec(read(`/proc/${pid}/status`) ?? "")?.[1] ?? 0) * 1_024;
 
-/** Of all these together. */
+/** The sum over these processes. */
 export const figuresOf = (pids: readonly number[]): ProcessFigures =>
   pids.reduce((sum, pid) => ({ cpuMs: sum.cpuMs + (statOf(pid)?.cpuMs ?? 0), memoryBytes: sum.memoryBytes + memoryOf(pid) }), { cpuMs: 0, memoryBytes: 0 });

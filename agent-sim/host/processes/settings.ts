@@ -17,7 +17,7 @@ export const SUPERVISION = {
   /** An app that ends more often than this within the window is given up. */
   crashes: 5,
   windowMs: 300_000,
-  /** Of an app's log, with the older part. */
+  /** The size of an app's log, with the older part. */
   logBytes: 4_194_304,
 };
 

@@ -24,7 +24,7 @@ export const configOf = (schema: ConfigSchema, fields: FormData): Record<string,
       .filter(([, value]) => value !== undefined),
   );
 
-/** Those that somebody typed. */
+/** The secrets that somebody typed. */
 export const secretsOf = (secrets: readonly AppSecret[], fields: FormData): Record<string, string> =>
   Object.fromEntries(secrets.map(({ name }) => [name, String(fields.get(secretField(name)) ?? "")] as const).filter(([, value]) => value !== ""));
 

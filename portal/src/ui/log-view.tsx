@@ -16,7 +16,7 @@ export interface LogViewProps {
   readonly label: string;
   /** Bounded: the oldest are left out. */
   readonly lines: readonly ShownLine[];
-  /** Of the file that somebody saves. */
+  /** The name of the file that somebody saves. */
   readonly fileName: string;
 }
 

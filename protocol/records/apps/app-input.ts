@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { VariableName } from "./app-spec.ts";
 
-/** Of any depth and size here: the server answers 422 with the path of each fault. */
+/** A configuration of any depth and size: the server answers 422 with the path of each fault. */
 export const ConfigInput = z.record(z.string().max(128), z.unknown());
 const MAX_SECRET_BYTES = 32_768;
 export const SecretValue = z

@@ -2,7 +2,7 @@
 import { z } from "zod";
 
 export const MAX_TAIL = 1_000;
-/** Of a line's text; the rest is cut off. */
+/** The longest text of a line; the rest is cut off. */
 export const MAX_LINE_BYTES = 16_384;
 export const MAX_CHUNK_BYTES = 262_144;
 /** Ends a line that was cut. */

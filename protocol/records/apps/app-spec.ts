@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { AppId, DeploymentId } from "../../kit/ids.ts";
 
-/** Of folders, of templates and on devices. */
+/** The name of a folder, of templates and on devices. */
 export const AppSlug = z
   .string()
   .regex(/^[a-z0-9]+(?:-[a-z0-9]+)*$/)

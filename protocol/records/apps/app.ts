@@ -22,7 +22,7 @@ export const APP_STATUSES = [
 export const AppStatus = z.enum(APP_STATUSES);
 export type AppStatus = z.output<typeof AppStatus>;
 
-/** Of an app, and of the deployment that it belongs to. */
+/** The failure of an app, and of the deployment that it belongs to. */
 export const AppFailure = z.object({
   stage: AppStage.nullable().describe("`null`: the command that ordered it did not reach the app."),
   reason: z.string().describe("For machines, such as `PORT_TAKEN`, `HEALTH_CHECK_FAILED`, `DEPLOY_TIMEOUT` or `COMMAND_EXPIRED`."),

@@ -94,7 +94,7 @@ export const digestPart = (deviceId: string): string => deviceId.slice(-1);
 export interface SocketPresence {
   /** Returns the devices whose session is still the newest. */
   flush(updates: readonly PresenceUpdate[]): Promise<ReadonlySet<string>>;
-  /** Of the sessions that hold presence on this node, by `digestPart`: equal digests mean that none of that part has gained or lost it in between. */
+  /** Digests of the sessions that hold presence on this node, by `digestPart`: equal digests mean that none of that part has gained or lost it in between. */
   digests(): Promise<ReadonlyMap<string, string>>;
   /** By device, the sessions that have lost their presence: to a newer session, to a fence, or because the device was removed. */
   superseded(sessions: readonly HeldSession[]): Promise<ReadonlyMap<string, Superseded>>;

@@ -10,7 +10,7 @@ export interface DeviceRef {
 
 export interface Want {
   readonly deviceId: string;
-  /** Of this session. If the database has a newer one, the session gets nothing. */
+  /** The epoch of this session. If the database has a newer one, the session gets nothing. */
   readonly epoch: number;
   /** The number of commands that may be in flight on this device, those in flight already included. */
   readonly maxInFlight: number;
@@ -115,7 +115,7 @@ export interface DeviceNotifier {
 
 /** A new command of a device that has no other open one. */
 export interface Offer {
-  /** Of the session that the database knew when the command was queued. */
+  /** The epoch of the session that the database knew when the command was queued. */
   readonly epoch: number;
   /** Takes the command; null when it is not to be sent now. */
   readonly take: () => DeliveredCommand | null;

@@ -7,7 +7,7 @@ export interface TenantLookup {
   find(tenantId: string): Promise<TenantFacts | null>;
   /** What `find` would return without a read; null when it would read. */
   peek(tenantId: string): TenantFacts | null;
-  /** Those of these tenants that are not active, read without the cache. */
+  /** The tenants among these that are not active, read without the cache. */
   suspended(tenantIds: readonly string[]): Promise<ReadonlySet<string>>;
 }
 
@@ -74,7 +74,7 @@ export interface DeviceLookup {
   /** False for a caller who is limited to other devices. */
   isVisible(scope: SystemScope, deviceId: string): Promise<boolean>;
   find(scope: SystemScope, deviceId: string): Promise<{ readonly deviceId: string; readonly status: string; readonly lastSeenAt: Date | null } | null>;
-  /** Those of these devices that the caller sees. */
+  /** The devices among these that the caller sees. */
   visible(scope: SystemScope, deviceIds: readonly string[]): Promise<ReadonlySet<string>>;
   /** The devices that the selector selects and the caller sees: how many, and the first `limit` of them by id. */
   matching(scope: SystemScope, selector: FleetSelector, limit: number): Promise<Matching>;

@@ -34,7 +34,7 @@ export const eventColumns = (events: Parameters<Emit>[1]): readonly unknown[] =>
   ];
 };
 
-/** Of a dispatched event. */
+/** The row of a dispatched event. */
 export interface EventRow {
   readonly event_id: string;
   readonly position: number;
@@ -55,7 +55,7 @@ export const dispatchedOf = (dispatches: string): string =>
 export const DISPATCHED = dispatchedOf("outbox_dispatches");
 export const SEQUENCE = "(d.last_sequence - cardinality(d.positions) + o.nth)";
 const EVENT = "e.event_id, e.position, e.tenant_id, e.type, e.subject_id, e.data::text as data, e.created_at, e.request_id, e.traceparent";
-/** Of `DISPATCHED`. */
+/** The columns of `DISPATCHED`. */
 export const EVENT_COLUMNS = `${EVENT}, ${SEQUENCE} as sequence`;
 
 interface Window {
@@ -64,7 +64,7 @@ interface Window {
   readonly above: string;
   readonly below: string;
   readonly order: "asc" | "desc";
-  /** Of the events to look at. */
+  /** The number of events to look at. */
   readonly count: string | number;
 }
 

@@ -1,7 +1,7 @@
 // The steps of a record as its row keeps them: bounded, because every record has a history and agents decide how often they report.
 import type { TimelineStep } from "../../../protocol/index.ts";
 
-/** Of more steps than this the first and the newest are kept. */
+/** A timeline with more steps keeps the first and the newest. */
 const MAX_STEPS = 200;
 
 export const addTimelineStep = (stored: unknown, step: TimelineStep): TimelineStep[] => {

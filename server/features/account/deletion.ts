@@ -21,7 +21,7 @@ export const createDeletion = (deps: AccountDeps) => {
   const { db, clock, emit, mails, tenants } = deps;
   const { members } = tenants;
 
-  /** Those of the tenants that would be left without an owner. An owner who leaves as well does not count. Holds their locks from now on. */
+  /** The tenants that would be left without an owner. An owner who leaves as well does not count. Holds their locks from now on. */
   const abandoned = async (tx: Tx, userId: string, of: readonly MemberTenant[]): Promise<readonly string[]> => {
     const found: string[] = [];
     // In one order, so that two who leave several tenants do not wait for each other.
@@ -82,7 +82,7 @@ export const createDeletion = (deps: AccountDeps) => {
       }),
   };
 
-  /** Whoever has become a tenant's last owner meanwhile stays, and the job looks again a day later. */
+  /** A user who has become a tenant's last owner meanwhile stays, and the job looks again a day later. */
   const end = async (userId: string): Promise<void> => {
     const left = await db.tx(async (tx) => {
       const mine = await members.tenantsOf(tx, userId);

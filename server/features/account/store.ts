@@ -73,7 +73,7 @@ export const writeProfile = async (db: Clients, userId: string, change: ProfileC
   return row === undefined ? null : toProfile(row);
 };
 
-/** Those of the users whose account is about to be deleted. */
+/** The users among these whose account is about to be deleted. */
 export const findLeaving = async (db: Clients, userIds: readonly string[]): Promise<ReadonlySet<string>> => {
   const rows = await db.system.userProfile.findMany({ where: { userId: { in: [...userIds] }, deleteAfter: { not: null } }, select: { userId: true } });
   return new Set(rows.map(({ userId }) => userId));

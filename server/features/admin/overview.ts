@@ -19,7 +19,7 @@ export interface OverviewDeps {
   };
   readonly outbox: { figures(): Promise<OutboxFigures> };
   readonly nodes: () => Promise<readonly NodeRow[]>;
-  /** Of all features; complete once they exist. */
+  /** The reports of all features; complete once they exist. */
   readonly stuck: () => readonly FindStuck[];
 }
 

@@ -35,7 +35,7 @@ const firstRule = (name: string, metric: AlertMetric, more: Pick<NewRule, "thres
   createdBy: "system",
   ...more,
 });
-/** Of every tenant, so that nobody has to know of alerts before they are needed. */
+/** The rules that every tenant begins with, so that nobody has to know of alerts before they are needed. */
 const firstRules = (): readonly NewRule[] => [
   firstRule("Device offline for 10 minutes", "device.offline_seconds", { threshold: 600, forSeconds: 0, clearForSeconds: 0, severity: "critical" }),
   firstRule("Disk almost full", "device.disk", { threshold: 90, forSeconds: 300, clearForSeconds: 60, severity: "warning" }),

@@ -12,7 +12,7 @@ import { findKnownChannels } from "./store/channels.ts";
 import { deleteRule, findRule, insertRule, pageOfRules, updateRule } from "./store/rules.ts";
 
 export interface RulesDeps extends Pick<FeatureKit, "db" | "plan"> {
-  /** Those of these devices that the tenant has. */
+  /** The devices among these that the tenant has. */
   readonly knownDevices: (tx: Clients, scope: SystemScope, deviceIds: readonly string[]) => Promise<ReadonlySet<string>>;
   /** Throws FLEET_NOT_FOUND. */
   readonly holdFleets: (tx: Tx, scope: SystemScope, fleetIds: readonly string[]) => Promise<void>;

@@ -47,7 +47,7 @@ const saidIn = (outcome: Ended, row: AppRow): ReportedApp | null => {
   return success && data.appId === row.appId && data.revision <= row.lastRevision ? data : null;
 };
 
-/** Of an agent that says no more than that the app failed. */
+/** The failure when an agent says no more than that the app failed. */
 const UNSAID = { stage: "running", reason: "FAILED", message: "The agent reports that the app failed." } as const;
 
 const isOlderRunning = (row: AppRow, said: ReportedApp | null): said is ReportedApp =>

@@ -42,7 +42,7 @@ const KEPT_DAYS = 30;
 export interface AppsDeps extends Pick<FeatureKit, "db" | "clock" | "until" | "emit" | "enqueue" | "plan" | "secretBox" | "audit" | "watch"> {
   readonly catalogue: AppCatalogue;
   readonly follow: FollowApp;
-  /** Those of these devices that the caller sees. */
+  /** The devices among these that the caller sees. */
   readonly knownDevices: (db: Clients, scope: SystemScope, deviceIds: readonly string[]) => Promise<ReadonlySet<string>>;
   readonly isOnline: (scope: SystemScope, deviceId: string) => Promise<boolean>;
   readonly cancelOrdered: CancelOrdered;

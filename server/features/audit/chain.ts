@@ -40,10 +40,10 @@ export const hashOfRow = (row: LoggedRow | SealedRow): Buffer => {
 
 export interface Chain {
   readonly tenantId: string;
-  /** Of the newest record. */
+  /** The number of the newest record. */
   readonly sequence: number;
   readonly hash: Uint8Array;
-  /** Of the last record that retention has deleted; 0 before the first time. */
+  /** The number of the last record that retention has deleted; 0 before the first time. */
   readonly anchorSequence: number;
   readonly anchorHash: Uint8Array;
 }

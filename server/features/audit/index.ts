@@ -74,7 +74,7 @@ export const createAudit = ({ db, secretBox, keepDays }: AuditDeps): AuditFeatur
     const { items, ...rest } = await pageOfLogs(db, tenantId, query);
     return { items: await named(items), ...rest };
   };
-  /** Of one tenant. */
+  /** All rows belong to one tenant. */
   const named = async (rows: readonly SealedRow[]): Promise<AuditLog[]> => {
     const [{ tenantId } = { tenantId: INSTALLATION }] = rows;
     const actorOf = await findActors(db, { tenantId: tenantId as TenantId }, rows.map(actorIdOf));

@@ -134,7 +134,7 @@ const LOGGED_TENANTS = statement<{ readonly id: string }>(
   "audit.loggedTenants",
   "select tenant_id as id from audit_chains union select tenant_id from audit_logs order by 1",
 );
-/** Those with an end of a chain and those with records, so that a log whose end was removed is found. */
+/** The tenants with an end of a chain and those with records, so that a log whose end was removed is found. */
 export const loggedTenants = async (db: SqlTx): Promise<readonly string[]> => (await db.query(LOGGED_TENANTS)).map(({ id }) => id);
 
 /** A tenant with records from before that time; null when there is none. */

@@ -7,7 +7,7 @@ export interface Verdict {
   readonly tenantId: string;
   readonly isIntact: boolean;
   readonly records: number;
-  /** Of the newest record. Keep it elsewhere: it proves later that nobody has put back an older copy of the log. */
+  /** The end of the chain. Keep it elsewhere: it proves later that nobody has put back an older copy of the log. */
   readonly end: { readonly sequence: number; readonly hash: string };
   readonly broken: { readonly sequence: number; readonly auditId: string | null; readonly reason: string } | null;
 }

@@ -71,7 +71,7 @@ export const createTellCrossing =
 export interface BillingFeature extends Feature<typeof contract.billing> {
   readonly grantPlan: GrantPlan;
   readonly end: EndBilling;
-  /** Of a provider outside; null without one. */
+  /** The state of a provider outside; null without one. */
   readonly isAnswering: (() => boolean) | null;
 }
 
@@ -154,7 +154,7 @@ const createHandlers = ({ db, clock, plan, counters, tenants, settings, provider
     return { current, customerId };
   };
 
-  /** Of the length that Stripe takes, whatever the caller's is. */
+  /** The key has the length that Stripe takes, whatever the caller's is. */
   const orderKey = ({ tenantId }: TenantScope, key: string | null): string | null =>
     key === null ? null : createHash("sha256").update(`${tenantId}:${key}`).digest("hex");
 

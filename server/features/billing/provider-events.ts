@@ -37,7 +37,7 @@ export const createReceiveEvent = ({ db, emit, tenants, subscriptions, read }: R
       if (!(await insertProviderEvent(tx, event))) return false;
       if (tenantId === undefined) return true;
       await subscriptions.lock(tx, { tenantId });
-      // Of another installation, or of a tenant that is gone.
+      // An event of another installation, or of a tenant that is gone, has no facts.
       if ((await tenants.facts(tx, { tenantId })) !== null) await apply(tx, { tenantId }, event);
       return true;
     });

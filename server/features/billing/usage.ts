@@ -48,7 +48,7 @@ export const createUsage = ({ clock, counters, plan }: UsageDeps) => {
       return { ...record(used), used, limits, percent };
     },
 
-    /** Of what the tenant has more than the other plan would allow it. */
+    /** The resources of which the tenant has more than the other plan allows. */
     over: async (
       db: Tx,
       { tenantId }: Pick<TenantScope, "tenantId">,

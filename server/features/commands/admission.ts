@@ -48,7 +48,7 @@ export interface DeviceFacts {
   readonly isOnline: boolean;
   /** The node that has its socket. */
   readonly heldBy: string | null;
-  /** Of that socket's session; null without one. */
+  /** The epoch of that socket's session; null without one. */
   readonly liveEpoch: number | null;
   readonly nextSeq: number;
   readonly open: number;

@@ -17,7 +17,7 @@ interface Moved {
 
 export interface FleetDevices {
   list(scope: SystemScope, query: DeviceQuery, fleet: FleetRef): Promise<Page<Device>>;
-  /** Of the devices that the caller sees; a fleet without any is missing. */
+  /** Counts the devices that the caller sees; a fleet without any is missing. */
   count(db: Tx, scope: SystemScope, fleets: readonly FleetRef[]): Promise<ReadonlyMap<string, number>>;
   summarize(scope: SystemScope, fleet: FleetRef): Promise<FleetCounts>;
   /** Throws DEVICE_NOT_FOUND. */

@@ -92,7 +92,7 @@ export interface Devices extends Feature<typeof contract.devices>, Omit<Visibili
   find(scope: SystemScope, deviceId: string): Promise<Device | undefined>;
   /** Null when the tenant has no such device. */
   findSummary(scope: SystemScope, deviceId: string): Promise<DeviceSummary | null>;
-  /** Those of these devices that the tenant has. */
+  /** The devices among these that the tenant has. */
   known(tx: Clients, scope: SystemScope, deviceIds: readonly string[]): Promise<ReadonlySet<string>>;
   /** All devices that the caller sees, removed ones too. */
   ids(scope: SystemScope): Promise<readonly string[]>;

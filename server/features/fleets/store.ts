@@ -26,7 +26,7 @@ export const countFleets = (db: Clients, scope: SystemScope): Promise<number> =>
 const list = createListing("fleets", { createdAt: { kind: "time" }, name: { kind: "text" } }, { column: "fleetId", kind: "text" });
 type FleetsQuery = Parameters<typeof list>[0] & { readonly membership?: Fleet["membership"] | undefined; readonly q?: string | undefined };
 
-/** Of these fleets only; null: of all. */
+/** A page of these fleets only; null: of all. */
 export const pageOfFleets = (db: Clients, scope: SystemScope, query: FleetsQuery, among: readonly string[] | null): Promise<Page<StoredFleet>> => {
   const { fleet } = db.for(scope);
   const { membership, q } = query;
@@ -96,7 +96,7 @@ export const holdFleets = async (tx: SqlTx, { tenantId }: SystemScope, fleetIds:
   return new Map(rows.map(({ fleet_id, selector }) => [fleet_id, selectorOf(selector)]));
 };
 
-/** Of the dynamic ones among these fleets, in the order of their ids. */
+/** The selectors of the dynamic ones among these fleets, in the order of their ids. */
 export const findSelectors = async (db: Clients, scope: SystemScope, fleetIds: readonly string[]): Promise<readonly FleetSelector[]> => {
   const where = { fleetId: { in: [...fleetIds] }, selector: { not: Prisma.DbNull } };
   const rows = await db.for(scope).fleet.findMany({ where, orderBy: { fleetId: "asc" }, select: { selector: true } });

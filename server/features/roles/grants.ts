@@ -11,7 +11,7 @@ import { findRole } from "./store.ts";
 
 export interface GrantsDeps {
   readonly members: Members;
-  /** Those of these devices that the tenant has. */
+  /** The devices among these that the tenant has. */
   readonly knownDevices: (tx: Tx, scope: SystemScope, deviceIds: readonly string[]) => Promise<ReadonlySet<string>>;
   /** Throws FLEET_NOT_FOUND, or VALIDATION_FAILED for a fleet that nobody can be limited to; keeps the others until the transaction ends. */
   readonly holdFleets: (tx: Tx, scope: SystemScope, fleetIds: readonly string[]) => Promise<void>;

@@ -39,7 +39,7 @@ const WRITE = "member:write";
 const checkMayRemove = (scope: TenantScope, member: MemberRow | null): void => {
   if (member?.userId === userOf(scope).userId) return;
   const held = permissionsIn(scope);
-  // Whoever may not see the members learns nothing from an id that exists.
+  // A caller who may not see the members learns nothing from an id that exists.
   if (!held.has(WRITE) && !(member === null && held.has("member:read"))) {
     const details = { requiredPermission: WRITE, role: scope.principal.kind === "user" ? scope.principal.role : null };
     throw new AppError("FORBIDDEN", { details: isLimited(scope) ? { ...details, reason: "limited_access" } : details });

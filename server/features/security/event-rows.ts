@@ -5,7 +5,7 @@ import { newId } from "../../core/ids.ts";
 import { statement } from "../../core/statements.ts";
 import type { Counted } from "./watch.ts";
 
-/** Of each type, so that noise of one leaves room for the others. */
+/** A limit for each type, so that noise of one leaves room for the others. */
 const ROWS_PER_DAY = 1_000;
 
 // A key that moves between two known addresses is no news, so only an address without an event makes one.

@@ -8,7 +8,7 @@ const MAX_DEPTH = 4;
 
 export interface AttributeBounds {
   readonly count: number;
-  /** Of all names and values together, as JSON. */
+  /** The length of all names and values together, as JSON. */
   readonly characters: number;
 }
 export const SPAN_BOUNDS: AttributeBounds = { count: 64, characters: 32_768 };

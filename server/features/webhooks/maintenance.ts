@@ -8,7 +8,7 @@ import { FAILING_AFTER } from "./delivery/retry-schedule.ts";
 import { countFailing, countWaiting, deleteOldDeliveries, findLate, oldestDueSeconds } from "./store/maintenance.ts";
 
 export interface MaintenanceDeps extends Pick<FeatureKit, "db" | "plan" | "clock"> {
-  /** Of events, in the whole installation. */
+  /** The retention of events, in the whole installation. */
   readonly keepDays: number;
 }
 

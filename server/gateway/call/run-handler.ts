@@ -188,7 +188,7 @@ export const createRun = ({ transact, audit, holdVersion, strictOutput, callTime
     if (entry.op.kind === "subscription") return { result: keepingClass(work), reply: call.reply };
     const { scope } = prepared;
     const wait = waitMs(entry.op, prepared.input);
-    // Whoever is blocked while it waits gets an answer at once, and it is not the one it waits for.
+    // A caller who is blocked while waiting gets an answer at once, and it is not the one that the call waits for.
     const stopListening = wait === 0 ? null : blocks.onBlocked(() => isBlocked(scope, blocks) && call.end());
     try {
       const result = await within(Promise.resolve(work), callTimeoutMs + wait, call);

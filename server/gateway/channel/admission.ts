@@ -30,7 +30,7 @@ export interface AdmissionDeps {
 export interface Admitted {
   readonly agent: AgentRecord;
   readonly tenant: TenantFacts;
-  /** Of the signature that opened the socket. */
+  /** The version of the signature that opened the socket. */
   readonly signatureVersion: 1 | 2;
   /** The other nodes are still being asked about the signature: null once it was new to them, or the refusal. */
   readonly replayed: Promise<AppError | null> | null;

@@ -13,7 +13,7 @@ export const MAX_HEARTBEAT_SECONDS = 300;
 const SMALLEST_CHANGE = 0.2;
 
 export interface FleetLoad {
-  /** Of all nodes. */
+  /** The agents of all nodes. */
   readonly connections: number;
   /** This node included. */
   readonly liveNodes: number;

@@ -128,7 +128,7 @@ export const createHelloJudge = ({ agents, sessions, clock, nodeId, duplicates, 
     const { challenge } = session;
     session.challenge = null;
     if (challenge === null) return refusal(CLOSE.authFailed, new AppError("INVALID_SIGNATURE", { details: { reason: "bad_signature" } }));
-    // Whoever replays an upgrade cannot sign its nonce either; this keeps the session from whoever can.
+    // A replayer of an upgrade cannot sign its nonce either; this keeps the session from one who can.
     const replayed = challenge.replayed === null ? null : await challenge.replayed;
     if (replayed !== null) return refusal(CLOSE.tryLater, replayed);
     try {

@@ -75,7 +75,7 @@ export const createSessionRegistry = (deps: SessionRegistryDeps): SessionRegistr
         lost.push({ deviceId, epoch: begun.epoch });
         return false;
       }
-      // Of two hellos at the same time, the database has decided which is newer.
+      // If two hellos come at the same time, the database has decided which is newer.
       if ((ready.get(deviceId)?.epoch ?? 0) > begun.epoch) {
         endSession(session, CLOSE.superseded);
         return false;

@@ -22,7 +22,7 @@ export type KeptHeartbeat = Uint8Array<ArrayBuffer>;
 export interface Challenge {
   readonly agentId: AgentId;
   readonly nonce: string;
-  /** Of the upgrade's own signature. */
+  /** The version of the upgrade's own signature. */
   readonly signatureVersion: 1 | 2;
   /** The other nodes are still being asked whether they have seen that signature: null if not, or the refusal. */
   readonly replayed: Promise<AppError | null> | null;
@@ -55,7 +55,7 @@ export interface AgentSession extends TokenBucket, FixedWindow {
   readonly id: string;
   readonly tenantId: TenantId;
   readonly deviceId: DeviceId;
-  /** Of the agent, at the upgrade. */
+  /** The agent's address at the upgrade. */
   readonly ip: string;
   /** The first hello uses it up. */
   challenge: Challenge | null;

@@ -52,7 +52,7 @@ const INTERNAL_RETRY_SECONDS = 2;
 const BROKEN = 1006;
 
 interface Upgrade {
-  /** Of the session to be. */
+  /** The id of the session to be. */
   readonly id: string;
   readonly facts: RequestInfo;
   readonly headers: HttpRequest["headers"];

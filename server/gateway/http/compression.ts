@@ -76,5 +76,5 @@ const namesIn = (schema: unknown): readonly string[] =>
     ? []
     : Object.entries(schema).flatMap(([name, part]) => [...(name === "properties" ? Object.keys(part as object) : []), ...namesIn(part)]);
 
-/** Whoever can make a browser ask repeatedly and see the sizes of compressed answers can guess a secret in them (BREACH). */
+/** An attacker who can make a browser ask repeatedly and see the sizes of compressed answers can guess a secret in them (BREACH). */
 export const hasSecret = ({ output }: Operation): boolean => namesIn(jsonSchemaOf(output, "output")).some((name) => SECRET.test(name) && !HARMLESS.test(name));

@@ -12,7 +12,7 @@ const names = (list: string | undefined, wanted: string): boolean => words(list)
 
 const upgradeRequired = (reason: string): AppError => new AppError("PROTOCOL_UNSUPPORTED", { details: { reason, supported: [SUBPROTOCOL] } });
 
-/** Of every 426. */
+/** The headers of every 426. */
 export const UPGRADE_HEADERS: Readonly<Record<string, string>> = {
   Upgrade: "websocket",
   Connection: "Upgrade",

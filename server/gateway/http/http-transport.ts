@@ -23,7 +23,7 @@ export interface HttpTransportDeps {
   /** The local issuer's keys and its description, by their paths; none with a foreign issuer. */
   readonly issuerDocuments: ReadonlyMap<string, () => string>;
   readonly infoOf: (request: HttpRequest, prefix: Prefix) => RequestInfo;
-  /** Of the installation: an address that it blocks gets no further than its head. */
+  /** The blocks of the installation: an address that it blocks gets no further than its head. */
   readonly blocks: Pick<Blocks, "any" | "refusesAddress">;
   /** Origins of browser portals; empty: any. */
   readonly origins: readonly string[];

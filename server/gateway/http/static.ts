@@ -38,7 +38,7 @@ const POLICY = [
   "require-trusted-types-for 'script'",
   "trusted-types 'none'",
 ].join("; ");
-/** Of every file: an image opened in a tab of its own is a document, too. */
+/** The headers of every file: an image opened in a tab of its own is a document, too. */
 const SECURITY = {
   "Content-Security-Policy": POLICY,
   "X-Content-Type-Options": "nosniff",

@@ -128,7 +128,7 @@ export const divided = (poolSize: number, given: Partial<Readonly<Record<WorkCla
   return sizes;
 };
 
-/** Of a node's settings, those that divide its sessions. */
+/** The settings of a node that divide its sessions. */
 type BulkheadSettings = Readonly<Record<"DATABASE_POOL" | "DATABASE_TENANT_PERCENT", number>> &
   Readonly<Partial<Record<`DATABASE_SESSIONS_${Uppercase<WorkClass>}`, number | undefined>>>;
 

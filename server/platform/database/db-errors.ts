@@ -21,7 +21,7 @@ export interface Meaning {
   readonly answer: "DATABASE_BUSY" | "DATABASE_UNAVAILABLE" | "DATABASE_READ_ONLY" | "DATABASE_FULL" | "RATE_LIMIT_EXCEEDED";
   /** Seconds until a repeat makes sense. */
   readonly retryAfter: number;
-  /** Of the session on which it happened. `all`: the others lead to the same server, so they go as well. */
+  /** The fate of the session on which it happened. `all`: the others lead to the same server, so they go as well. */
   readonly session: "kept" | "discarded" | "all";
   /** PostgreSQL certainly wrote nothing. */
   readonly undone: boolean;
@@ -29,7 +29,7 @@ export interface Meaning {
   readonly repeated: boolean;
   /** The next attempt of the same moment would fail too. */
   readonly lasts: boolean;
-  /** Of a node whose writes have failed so lately; failed reads do not count. Null: the probe says enough. */
+  /** The readiness of a node whose writes have failed so lately; failed reads do not count. Null: the probe says enough. */
   readonly readiness: Readiness | null;
 }
 
@@ -245,13 +245,13 @@ export const isLoginRefused = (error: unknown): boolean => layers(error).some(({
 /** The request is in order: the database is away or rolled the work back. */
 export const isTemporary = (error: unknown): boolean => failureOf(error) !== null;
 
-/** Of a batch, one item may be to blame. Items that fail for the database's sake fail together: each half would wait for the same lock again. */
+/** One item of a batch may be to blame. Items that fail for the database's sake fail together: each half would wait for the same lock again. */
 export const failsAlone = (error: unknown): boolean => !isTemporary(error);
 
 /** The transaction has failed earlier; this only says so. */
 export const isAborted = (error: unknown): boolean => typeof error === "object" && error !== null && "code" in error && error.code === "25P02";
 
-/** Of the rollbacks, those that a transaction repeats by itself: two collided and neither waited in vain. */
+/** The rollbacks that a transaction repeats by itself: two collided and neither waited in vain. */
 export const isConflict = (error: unknown): boolean => meaningOf(error)?.repeated === true;
 
 const REFERENCED = new Set(["23001", "23503", "P2003", "ForeignKeyConstraintViolation"]);

@@ -167,7 +167,7 @@ const transaction = async <T>({ pool, statements, prisma, listMs }: TransactionD
   } catch (last) {
     const [first] = (await Promise.allSettled(deferred)).filter(({ status }) => status === "rejected");
     const told: unknown = first?.status === "rejected" ? first.reason : last;
-    // Of statements that were sent together, a later one may be heard first: it only says that the transaction has failed before it.
+    // If statements were sent together, a later one may be heard first: it only says that the transaction has failed before it.
     const error = isAborted(told) && seat.failure !== undefined ? seat.failure : told;
     failed = { error, committing, rolledBack: await rollBack(client, error) };
     throw error;
@@ -192,7 +192,7 @@ const rollBack = async (client: pg.PoolClient, error: unknown): Promise<boolean>
 interface Seat {
   client: pg.PoolClient | undefined;
   readonly work: Work;
-  /** Of the last statement that failed by itself. */
+  /** The error of the last statement that failed by itself. */
   failure?: unknown;
 }
 

@@ -20,7 +20,7 @@ interface Model {
   readonly key: string;
   readonly columns: ReadonlySet<string>;
 }
-/** Those of these devices that the caller may see. */
+/** The devices among these that the caller may see. */
 type Visible = (deviceIds: readonly string[]) => Promise<ReadonlySet<string>>;
 
 export const conditionOf = (limits: readonly DeviceLimit[]): Args => ({

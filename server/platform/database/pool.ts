@@ -28,7 +28,7 @@ export interface PoolOptions {
   readonly url: string;
   readonly size: number;
   readonly bulkheads: ReturnType<typeof createBulkheads>;
-  /** Of a statement of class `lists`. */
+  /** The time limit of a statement of class `lists`. */
   readonly listMs: number;
   readonly applicationName: string;
   readonly log: Log;
@@ -72,7 +72,7 @@ export interface SessionPool {
 
 /** Prisma writes times without a zone and trusts the session to be in UTC. The driver has no setting for it; test/platform/database/db.test.ts notices when this stops working. */
 export class DatabaseSession extends pg.Client {
-  /** Of the next statement. */
+  /** The time limit of the next statement's answer. */
   answerWithinMs: () => number = () => ANSWER_TIMEOUT_MS;
 
   constructor(config?: pg.ClientConfig) {

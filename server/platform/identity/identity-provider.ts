@@ -62,7 +62,7 @@ export interface IdentityProvider {
 }
 
 const TIMEOUT_SECONDS = 5;
-/** Of the description, the tokens or the user info. */
+/** The largest description, tokens or user info. */
 const MAX_BYTES = 262_144;
 const DISCOVERY_KEPT_MS = 600_000;
 /** Calls in this time after a failure get its answer without a new attempt. */

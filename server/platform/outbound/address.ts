@@ -21,7 +21,7 @@ const BLOCKED_V4 = [
 ];
 /** All of today's public IPv6 is in it. Outside: v4-compatible, NAT64, discard, segment routing, unique local, link-local, site-local, multicast. */
 const GLOBAL_V6 = ["2000::/3"];
-/** Of that: Teredo and other protocol assignments, documentation, 6to4. */
+/** The exceptions: Teredo and other protocol assignments, documentation, 6to4. */
 const BLOCKED_V6 = ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"];
 
 const listOf = (cidrs: readonly string[]): BlockList => {

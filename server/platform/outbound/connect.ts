@@ -21,11 +21,11 @@ export interface ConnectDeps {
 /** The connection of one client, which later calls reuse. */
 export interface Wire {
   address: string | null;
-  /** Those that wait for it or use it. */
+  /** The calls that wait for it or use it. */
   calls: readonly { readonly isOver: boolean }[];
 }
 
-/** Of a name with many addresses so many are tried. */
+/** The number of addresses of a name that are tried. */
 const MAX_TRIED = 8;
 
 /** Throws if one of the addresses is blocked: whoever controls a name could mix public and private ones. */

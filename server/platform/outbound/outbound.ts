@@ -21,7 +21,7 @@ export interface Blocked {
 
 export interface OutboundSettings extends NamesDeps, Pick<ConnectDeps, "ca"> {
   readonly connectTimeoutMs: number;
-  /** Of one owner to one origin. */
+  /** The most connections of one owner to one origin. */
   readonly connections: number;
   /** Origins with connections, over all owners; the one that was unused for longest gives way. */
   readonly origins: number;

@@ -12,7 +12,7 @@ export interface OwnEndpoint {
 }
 
 export interface OwnListenersDeps {
-  /** Of this process, and of the databases that it was given; read at each use, as ports become known late. */
+  /** The endpoints of this process, and of the databases that it was given; read at each use, as ports become known late. */
   readonly endpoints: () => readonly OwnEndpoint[];
   /** The addresses of this machine's interfaces. */
   readonly addresses?: () => readonly string[];
@@ -26,7 +26,7 @@ export interface OwnListeners {
   learn(others: readonly (NodeListeners & { readonly isHere: boolean })[]): void;
 }
 
-/** Of a URL with an address or localhost; a name may be any machine's. */
+/** The endpoints of a URL with an address or localhost; a name may be any machine's. */
 export const endpointsOf = (url: string | undefined, defaultPort: number): readonly OwnEndpoint[] => {
   if (url === undefined || !URL.canParse(url)) return [];
   const { hostname, port } = new URL(url);
@@ -46,7 +46,7 @@ const interfaceAddresses = (): readonly string[] =>
   Object.values(networkInterfaces()).flatMap((all = []) => all.flatMap(({ address }) => canonicalAddress(address.replace(/%.*$/, "")) ?? []));
 
 export const createOwnListeners = ({ endpoints, addresses = interfaceAddresses }: OwnListenersDeps): OwnListeners => {
-  /** Of nodes on this machine. */
+  /** The ports of nodes on this machine. */
   let neighbours: ReadonlySet<number> = new Set();
   let elsewhere: ReadonlySet<string> = new Set();
 

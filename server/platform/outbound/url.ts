@@ -17,7 +17,7 @@ export interface UrlRules {
   readonly allowHttp: boolean;
   /** With an allow-list the operator's own networks count, so names inside them are judged by their addresses. */
   readonly allowLocalNames: boolean;
-  /** Of this installation; read at each use, as ports become known late. */
+  /** The URLs of this installation; read at each use, as ports become known late. */
   readonly ownUrls: () => readonly string[];
   readonly judgeAddress: JudgeAddress;
 }

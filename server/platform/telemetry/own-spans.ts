@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { isSampled, type OpenSpan, type OwnSpan, type OwnSpans, type SpanAttributes, type Tracing } from "../../core/ports/trace.ts";
 
 const KEPT_SPANS = 5_000;
-/** Of traces that their caller does not record. */
+/** The share that is kept of traces that their caller does not record. */
 const KEPT_SHARE = 0.1;
 const SHARES = 0x10000;
 

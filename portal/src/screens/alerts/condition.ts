@@ -15,7 +15,7 @@ export const METRICS = {
   event: "Events of a type",
 } as const satisfies Record<Metric, string>;
 
-/** Those whose past is stored. */
+/** The metrics whose past is stored. */
 const TRIABLE = ["device.offline_seconds", "device.cpu", "device.memory", "device.disk"] as const;
 export type Triable = (typeof TRIABLE)[number];
 export const triable = (metric: Metric): Triable | undefined => TRIABLE.find((each) => each === metric);

@@ -18,7 +18,7 @@ export const readAlertSearch = (search: Search) =>
   });
 export type AlertSearch = ReturnType<typeof readAlertSearch>;
 
-/** Those of `allowed` that a parameter names. */
+/** The words of `allowed` that a parameter names. */
 const among = <const T extends string>(named: string | undefined, allowed: readonly T[]): T[] => allowed.filter((each) => named?.split(",").includes(each));
 
 /** The filters as the API takes them. Who names no state wants to see what is not over. */

@@ -78,7 +78,7 @@ const Cancel = ({ of: { deploymentId }, onClose }: DialogProps) => {
 
 const DIALOGS = { cancel: Cancel, remove: Remove } as const;
 
-/** Those that need no question. */
+/** The verbs that need no question. */
 const Verbs = ({ of: { deploymentId, status, appId, currentRevision } }: { readonly of: Deployment }) => {
   const options = { onSuccess: readDeployablesAgain };
   const start = useMutation(api.deployments.start.mutationOptions(options));

@@ -7,7 +7,7 @@ import { isFailure } from "./rates.ts";
 export interface Entry {
   readonly key: string;
   readonly at: string;
-  /** Of a command or a device, or what happened. */
+  /** The status of a command or a device, or what happened. */
   readonly status: string;
   /** Such as the command's type, and why it failed. */
   readonly detail: string;

@@ -33,7 +33,7 @@ const tagOf = ({ tags = [] }: FleetDevice, by: string): string | null => {
 const hasTrouble = ({ devices }: DeviceGroup): boolean => devices.some(({ status }) => status === "offline");
 const byName = ({ tag: a }: DeviceGroup, { tag: b }: DeviceGroup): number => (a === null ? 1 : b === null ? -1 : a.localeCompare(b));
 
-/** Those with trouble first, then in the order of their tags; devices without one come last. */
+/** Groups with trouble first, then in the order of their tags; devices without a tag come last. */
 export const groupDevices = (devices: readonly FleetDevice[], by: string): readonly DeviceGroup[] => {
   const groups = new Map<string | null, FleetDevice[]>();
   for (const device of devices) {

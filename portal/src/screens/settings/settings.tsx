@@ -14,7 +14,7 @@ const LOAD_TESTS = "loadTests";
 
 export const SettingsScreen = () => {
   const may = useMay();
-  // Whoever has a permission has a tenant.
+  // A person with a permission has a tenant.
   const { tenantId, features } = useMe();
   const tenant = useQuery(api.tenants.get.queryOptions({ tenantId: tenantId ?? "" }));
   return (

@@ -168,7 +168,7 @@ export const deleteOldAlerts = async (db: Clients, keepDays: number): Promise<bo
   return (await db.system.alert.deleteMany({ where, limit: SWEEP_ROWS })).count === SWEEP_ROWS;
 };
 
-/** Those that are not resolved, by severity. */
+/** The number of alerts that are not resolved, by severity. */
 export const countOpenAlerts = async (db: Clients): Promise<ReadonlyMap<string, number>> => {
   const groups = await db.system.alert.groupBy({ by: ["severity"], where: { resolvedAt: null }, _count: { alertId: true } });
   return new Map(groups.map(({ severity, _count }) => [severity, _count.alertId]));

@@ -25,7 +25,7 @@ export const findChannel = async (db: Clients, scope: SystemScope, channelId: st
   return row === null ? null : toChannel(row);
 };
 
-/** Those of the channels that the tenant has. */
+/** The channels among these that the tenant has. */
 export const findKnownChannels = async (db: Clients, scope: SystemScope, channelIds: readonly string[]): Promise<ReadonlySet<string>> => {
   const rows = await db.for(scope).alertChannel.findMany({ where: { channelId: { in: [...channelIds] } }, select: { channelId: true } });
   return new Set(rows.map(({ channelId }) => channelId));

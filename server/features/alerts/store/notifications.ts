@@ -32,7 +32,7 @@ const TAKE_DUE = statement<DueAlert>(
      ${NAMES} and t.active and not t.silenced order by t.started_at, t.target_id limit ${SHOWN_NAMES}) as names,
      exists (select from alert_targets t where t.tenant_id = a.tenant_id and t.alert_id = a.alert_id and t.device_id is not null) as has_devices from told a`,
 );
-/** Those whose channels are to be told now; they count as told. */
+/** The alerts whose channels are to be told now; they count as told. */
 export const takeDue = (tx: SqlTx, limit: number): Promise<readonly DueAlert[]> => tx.query(TAKE_DUE, [limit]);
 
 const DESCRIBE = statement<DueAlert>(
@@ -128,7 +128,7 @@ export const findUnsent = (db: Clients, queuedBefore: Date, limit: number) =>
   });
 
 const SWEEP_ROWS = 1_000;
-/** Those that wait for longer than an end can take are given up. True when there may be more. */
+/** Also gives up notifications that wait for longer than an end can take. True when there may be more. */
 export const deleteOldNotifications = async (db: Clients, keepDays: number): Promise<boolean> => {
   await db.system.alertNotification.updateMany({
     where: { status: "queued", createdAt: { lt: secondsFromNow(-86_400) } },

@@ -43,7 +43,7 @@ export interface NewSilence {
 export const insertSilence = async (db: Clients, scope: SystemScope, silence: NewSilence): Promise<AlertSilence> =>
   toSilence(await db.for(scope).alertSilence.create({ data: silence }));
 
-/** Those that are not over. */
+/** The number of silences that are not over. */
 export const countSilences = (db: Clients, scope: SystemScope): Promise<number> =>
   db.for(scope).alertSilence.count({ where: { endsAt: { gt: systemClock.now() } } });
 

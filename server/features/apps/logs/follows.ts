@@ -39,7 +39,7 @@ interface Follow {
   followId: string;
   stop: () => void;
   notice: LogNotice | null;
-  /** Of the last chunk. */
+  /** The number of the last chunk. */
   last: number;
   lineAt: string | null;
   heardAtMs: number;

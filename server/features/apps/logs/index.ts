@@ -125,7 +125,7 @@ export const createAppLogs = ({ db, secretBox, clock, enqueue, isOnline, logs: w
     if (app === null) throw unknownApp(appId);
     return app;
   };
-  /** Whoever waits learns that the agent did not take the order. */
+  /** The caller who waits learns that the agent did not take the order. */
   const refusal = async (...[, outcome]: Parameters<OutcomeHandler<(typeof contract.apps.commands)[Names]>>): Promise<void> => {
     if (outcome.kind === "succeeded") return;
     const code = outcome.kind === "unsuccessful" ? (outcome.code ?? outcome.status) : "INVALID_OUTPUT";

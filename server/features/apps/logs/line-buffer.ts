@@ -20,7 +20,7 @@ interface Waiting {
   readonly gap: number;
 }
 
-/** Of one batch. */
+/** The most lines of one batch. */
 const MAX_LINES = 200;
 
 export const createLineBuffer = ({ bufferedLines, bufferedCharacters }: LineBounds): LineBuffer => {

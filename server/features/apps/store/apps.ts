@@ -51,7 +51,7 @@ export const findApp = async (db: Clients, scope: SystemScope, appId: string): P
   return row === null ? null : toAppRow(row);
 };
 
-/** Of the device, in the order of their ids. */
+/** The apps of the device, in the order of their ids. */
 export const appsOnDevice = async (db: Clients, scope: SystemScope, deviceId: string): Promise<readonly AppRow[]> =>
   (await db.for(scope).app.findMany({ where: { deviceId, ...existing }, orderBy: { appId: "asc" } })).map(toAppRow);
 
@@ -73,7 +73,7 @@ export type NewApp = Pick<AppRow, Given | "desiredVersion" | "timeoutSeconds" | 
 export const insertApp = async (tx: Clients, scope: SystemScope, made: NewApp): Promise<AppRow> =>
   toAppRow(await tx.for(scope).app.create({ data: made as NewApp & Pick<Prisma.AppUncheckedCreateInput, "config" | "spec" | "timeline"> })); // as: parsed JSON
 
-/** Of an app that is locked. */
+/** Changes an app that is locked. */
 export const saveApp = async (tx: Clients, { tenantId }: SystemScope, appId: string, change: AppPatch): Promise<AppRow> => {
   const [row] = await tx.for({ tenantId }).app.updateManyAndReturn({ where: { appId }, data: toColumns(change) });
   if (row === undefined) throw new Error(`app ${appId} is gone although it is locked`);
@@ -94,6 +94,6 @@ export const readDesired = async (db: Clients, { tenantId }: SystemScope, device
   (await db.for({ tenantId }).desiredVersion.findFirst({ where: { deviceId }, select: { version: true } }))?.version ?? 0;
 
 const FORGOTTEN_AT_ONCE = 500;
-/** Of all tenants. True if there may be more. */
+/** Forgets removed apps of all tenants. True if there may be more. */
 export const forgetRemoved = async (db: Clients, before: Date): Promise<boolean> =>
   (await db.system.app.deleteMany({ where: { removedAt: { lt: before } }, limit: FORGOTTEN_AT_ONCE })).count === FORGOTTEN_AT_ONCE;

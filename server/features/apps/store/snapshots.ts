@@ -29,7 +29,7 @@ interface Kept {
   readonly metadata: Readonly<Record<string, string>>;
   readonly by: string;
 }
-/** Of automatic ones the newest five stay. */
+/** Only the newest five automatic snapshots stay. */
 export const insertSnapshot = async (tx: Clients, { tenantId }: SystemScope, app: AppRow, { automatic, metadata, by }: Kept): Promise<AppSnapshot> => {
   const { appId, revision, appType, templateVersion, config, spec } = app;
   const { appSnapshot } = tx.for({ tenantId });

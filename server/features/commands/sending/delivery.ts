@@ -102,7 +102,7 @@ export const STATUS_UNKNOWN = "ACK_STATUS_UNKNOWN";
 const NOTHING: Claimed = { rows: [], left: false };
 
 const createClaim = ({ db, unwritten, sending, databaseClock }: DeliveryDeps) => {
-  /** Of two sessions of one device in a batch only the newer claims; of two claims of one session the first gets everything. */
+  /** If a batch has two sessions of one device, only the newer claims; if it has two claims of one session, the first gets everything. */
   const newestOf = (wants: readonly Want[]): ReadonlyMap<string, Want> => {
     const newest = new Map<string, Want>();
     for (const want of wants) if (want.epoch > (newest.get(want.deviceId)?.epoch ?? -1)) newest.set(want.deviceId, want);

@@ -63,18 +63,18 @@ const SHOWN = [...FIXED, ...QUEUE_STATE.map(({ column }) => column), "finished_a
   (column) => column !== "history",
 );
 
-/** Of `commands_now c`, without the payload and the history. */
+/** The columns of `commands_now c`, without the payload and the history. */
 export const LEAN_COLUMNS = from("c", SHOWN);
 /** Without the output too, which may be large. */
 export const LIGHT_COLUMNS = LEAN_COLUMNS.replace("c.output,", "null::jsonb as output,");
 export const ALL_COLUMNS = `${LEAN_COLUMNS}, c.payload`;
 
-/** Of `command_queue q join commands c`. */
+/** The columns of `command_queue q join commands c`. */
 export const OPEN_COLUMNS = `${from("c", FIXED)}, ${from(
   "q",
   QUEUE_STATE.map(({ column }) => column),
 )}, q.revision, null::timestamptz as finished_at, null::text as failure_code, false as late, null::jsonb as late_outcome`;
-/** Of `commands c` that have ended. */
+/** The columns of `commands c` that have ended. */
 export const ENDED_COLUMNS = `${from("c", FIXED)}, ${from(
   "c",
   END_STATE.map(({ column }) => column),

@@ -19,7 +19,7 @@ export interface CommandRow extends CommandFacts {
   readonly payload: Readonly<Record<string, unknown>>;
   /** Read only where it is shown or continued. */
   readonly history: readonly StoredStep[];
-  /** Of its row in the queue. */
+  /** The revision of its row in the queue. */
   readonly revision: number;
 }
 

@@ -63,7 +63,7 @@ export const insertDeployment = async (tx: Clients, scope: SystemScope, made: Ne
 export type DeploymentChange = Readonly<Partial<Omit<DeploymentRow, "tenantId" | "deploymentId" | "version">>>;
 const toColumns = ({ failure, ...rest }: DeploymentChange) =>
   ({ ...rest, ...(failure === undefined ? {} : { failure: failure ?? Prisma.DbNull }) }) as Omit<Prisma.DeploymentUncheckedUpdateInput, "tenantId" | "devices">; // as: parsed JSON
-/** Of a deployment that is locked. */
+/** Changes a deployment that is locked. */
 export const saveDeployment = async (tx: Clients, { tenantId }: SystemScope, deploymentId: string, change: DeploymentChange): Promise<DeploymentRow> => {
   const data = { ...toColumns(change), version: { increment: 1 } };
   const [row] = await tx.for({ tenantId }).deployment.updateManyAndReturn({ where: { deploymentId }, data });

@@ -151,7 +151,7 @@ const HELD_DIGESTS = statement<HeldDigest>(
    from device_presence where node_id = $1 and session_id is not null group by 1`,
 );
 
-/** Of all sessions that hold presence on this node, in parts by the last character of the device's id: a digest changes when one of its part does. */
+/** Digests of all sessions that hold presence on this node, in parts by the last character of the device's id: a digest changes when one of its part does. */
 export const heldDigests = (db: SqlTx, nodeId: string): Promise<HeldDigest[]> => db.query(HELD_DIGESTS, [nodeId]);
 
 export const findSuperseded = (db: SqlTx, sessions: readonly HeldSession[]): Promise<SupersededRow[]> =>

@@ -122,7 +122,7 @@ export const writeOwner = async (db: Clients, scope: SystemScope, ownerUserId: s
   await db.for(scope).tenant.updateMany({ data: { ownerUserId, version: { increment: 1 } } });
 };
 
-/** Those of the addresses, in lower case, that a member is known by. */
+/** The addresses among these, in lower case, that a member is known by. */
 export const findMemberEmails = async (db: Clients, scope: SystemScope, emails: readonly string[]): Promise<ReadonlySet<string>> => {
   const rows = await db.for(scope).membership.findMany({ where: { email: { in: [...emails], mode: "insensitive" } }, select: { email: true } });
   return new Set(rows.flatMap(({ email }) => (email === null ? [] : [email.toLowerCase()])));

@@ -112,7 +112,7 @@ export const findFacts = async (db: Clients, tenantId: string): Promise<TenantFa
   return { ...(facts as typeof facts & { limitOverrides: Overrides; rateLimitOverrides: Overrides; tenantId: TenantId }), returnHosts }; // as: the operator's command line writes nothing else
 };
 
-/** Those of the tenants that are not active. */
+/** The tenants among these that are not active. */
 export const findSuspended = async (db: Clients, tenantIds: readonly string[]): Promise<ReadonlySet<string>> => {
   const rows = await db.system.tenant.findMany({ where: { tenantId: { in: [...tenantIds] }, status: { not: "active" } }, select: { tenantId: true } });
   return new Set(rows.map(({ tenantId }) => tenantId));

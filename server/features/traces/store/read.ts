@@ -124,7 +124,7 @@ const OF_DEVICES = statement<{ readonly service: string; readonly operation: str
      join trace_spans s on s.tenant_id = $1 and s.trace_id = t.trace_id
     where s.device_id = any($2::text[]) and ($3::text is null or s.service = $3) group by 1, 2 order by 1, 2 limit ${NAMES}`,
 );
-/** Of the newest traces that a limited caller sees. */
+/** The operations of the newest traces that a limited caller sees. */
 export const operationsOfDevices = async (db: SqlTx, { tenantId }: TenantScope, deviceIds: readonly string[], service?: string) => {
   const rows = await db.query(OF_DEVICES, [tenantId, deviceIds, service ?? null]);
   return rows.map(({ last_us, ...names }) => ({ ...names, lastSeenAt: isoOfUs(last_us) }));

@@ -35,7 +35,7 @@ interface Column {
   readonly type: string;
   readonly value: (span: StoredSpan) => unknown;
 }
-/** Of trace_spans. */
+/** The columns of trace_spans. */
 const COLUMNS: readonly Column[] = [
   { name: "trace_id", type: "text", value: (span) => span.traceId },
   { name: "span_id", type: "text", value: (span) => span.spanId },

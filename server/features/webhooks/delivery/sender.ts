@@ -6,7 +6,7 @@ import type { Runner, Waiting } from "./endpoint-runner.ts";
 import { type SettledAttempt, settle } from "./results.ts";
 import { createSlots, type SlotLimits } from "./slots.ts";
 
-/** Of those that had no place so many may take one that became free. */
+/** So many runners that had no place may take one that became free. */
 const OTHERS = 8;
 
 export interface SenderDeps {
@@ -20,7 +20,7 @@ export interface SenderDeps {
 
 export const createSender = ({ clock, attempt, settings, signal, ask, settled }: SenderDeps) => {
   const slots = createSlots(settings);
-  /** Those that had no place; they go first, in turn. */
+  /** The runners that had no place; they go first, in turn. */
   const starved = new Set<Runner>();
   const paced = new Map<Runner, NodeJS.Timeout>();
   const running = new Set<Promise<void>>();

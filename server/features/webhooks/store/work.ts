@@ -120,7 +120,7 @@ export interface Result {
 export interface Health extends Held {
   readonly consecutiveFailures: number;
   readonly failingSince: Date | null;
-  /** Of this batch. */
+  /** The number in this batch. */
   readonly succeeded: number;
   readonly failed: number;
 }
@@ -203,5 +203,5 @@ const CANCEL_SOME = statement<{ readonly delivery_id: string }>(
     where delivery_id in (select delivery_id from webhook_deliveries where webhook_id = $1 and status in ('pending', 'retrying') order by position limit 1000)
    returning delivery_id`,
 );
-/** Of a webhook that is disabled or deleted; true when there may be more. */
+/** Cancels deliveries of a webhook that is disabled or deleted; true when there may be more. */
 export const cancelSome = async (db: Query, webhookId: string): Promise<boolean> => (await db.query(CANCEL_SOME, [webhookId])).length === 1_000;
