@@ -4,6 +4,7 @@ import type { Agent, AgentOptions, Journal } from "../../agent-sim/agent/index.t
 import type { AgentFrame } from "../../protocol/index.ts";
 import { HEADERS, parseTimestamp, verify } from "../../protocol/index.ts";
 import { eventually } from "../kit/checks/eventually.ts";
+import { createFastTime } from "./clocks.ts";
 import { type FakeGateway, type FakeSession, SECRET } from "./fake-gateway.ts";
 import { type AgentFixture, openAgentFixture } from "./fixture.ts";
 
@@ -145,12 +146,18 @@ describe("refusals", () => {
     expect(gateway.upgrades).toHaveLength(2);
   });
   test("the agent waits out a Retry-After", async () => {
-    const at: number[] = [];
+    const fast = createFastTime();
+    const over: number[] = [];
+    const after: typeof fast.after = (delayMs, run) =>
+      fast.after(delayMs, () => {
+        over.push(delayMs);
+        run();
+      });
     gateway.refuse = () =>
-      at.push(performance.now()) > 1 ? null : { status: 503, headers: { "retry-after": "20" }, body: { success: false, code: "NODE_DRAINING" } };
-    launch();
+      gateway.upgrades.length > 1 ? null : { status: 503, headers: { "retry-after": "20" }, body: { success: false, code: "NODE_DRAINING" } };
+    launch({ time: { ...fast, after } });
     await gateway.session(0);
-    expect((at[1] ?? 0) - (at[0] ?? 0)).toBeGreaterThanOrEqual(199);
+    expect(over.filter((delayMs) => delayMs >= 20_000 && delayMs < 27_000)).toHaveLength(1);
   });
   test.each([
     [4501, "device_revoked"],

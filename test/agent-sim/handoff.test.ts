@@ -129,13 +129,11 @@ test("on a drain without handoff the agent works on until the gateway closes its
 });
 
 test("a shorter heartbeat interval applies at once, even to the heartbeat that is already planned", async () => {
-  gateway.welcome = { heartbeat: { intervalSec: 300, jitterPct: 0 } };
+  gateway.welcome = { heartbeat: { intervalSec: 3_600, jitterPct: 0 } };
   const session = await first();
   const beats = () => session.frames.filter(({ op }) => op === "heartbeat").length;
   await eventually(() => expect(beats()).toBe(1));
-  const sentAt = performance.now();
   session.send("config", { heartbeat: { intervalSec: 2, jitterPct: 0 } });
+  // A second lasts ten milliseconds here, so the old interval would take 36 real seconds, longer than this waits.
   await eventually(() => expect(beats()).toBeGreaterThanOrEqual(3));
-  // A second lasts ten milliseconds here, so the old interval would take three real seconds.
-  expect(performance.now() - sentAt).toBeLessThan(2_000);
 });

@@ -1,5 +1,6 @@
 // The features devices and agent, called the way the transports call them.
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { contract, type Operation, sign } from "../../protocol/index.ts";
 import { AppError } from "../../server/core/errors.ts";
 import type { KeyedCall } from "../../server/core/feature.ts";
@@ -16,6 +17,8 @@ beforeAll(async () => {
 afterAll(() => node.close());
 
 type DeviceOps = typeof contract.devices.operations;
+/** Jobs of the node may send some in between. */
+const STATEMENTS_OF_JOBS = 20;
 const USER = userOf("u", null, "owner");
 
 /** Parses the input and checks the output as the pipeline does. */
@@ -54,11 +57,16 @@ const asSelf = (device: TestDevice): Principal => ({
 });
 
 describe("pairing in sets", () => {
-  test("a thousand devices take less than a second, each with its own secret", async () => {
+  test("a thousand devices take as many statements as one, each with its own secret", async () => {
     const tenantId = await node.tenant();
-    const start = performance.now();
+    const statements = vi.spyOn(pg.Client.prototype, "query");
+    await run("provision", await node.tenant(), { count: 1, tags: ["sim"], platform: "linux" });
+    const forOne = statements.mock.calls.length;
     const { items } = await run("provision", tenantId, { count: 1_000, tags: ["sim"], platform: "linux" });
-    expect(performance.now() - start).toBeLessThan(1_000);
+    const forAll = statements.mock.calls.length - forOne;
+    statements.mockRestore();
+    expect(forOne).toBeGreaterThan(0);
+    expect(forAll).toBeLessThan(forOne + STATEMENTS_OF_JOBS);
     expect(new Set(items.map(({ shared_secret: secret }: { shared_secret: string }) => secret)).size).toBe(1_000);
     const { total, items: page } = await run("list", tenantId, { tag: ["sim"], status: "provisioning" });
     expect([total, page.length]).toEqual([1_000, 20]);

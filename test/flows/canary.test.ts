@@ -2,7 +2,7 @@
 // searches for them in everything that remains: output, metrics, every row of the database, Redis and every command that Redis received.
 import { once } from "node:events";
 import net from "node:net";
-import { setTimeout as pause } from "node:timers/promises";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import pg from "pg";
 import { createClient } from "redis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -201,7 +201,7 @@ const collect = async (sql: pg.Client): Promise<void> => {
   everywhere.metrics = await page.text();
   everywhere.database = await dumpDatabase(sql);
   everywhere.redis = await dumpRedis(redis.url);
-  await pause(0);
+  await nextTurn();
   await gateway.end("SIGTERM");
   everywhere.output = gateway.output.stdout + gateway.output.stderr;
 };

@@ -1,6 +1,7 @@
 // How the public listener treats HTTP itself: routes, methods, sizes, encodings, browsers' preflights. It always answers, and in JSON.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { buildName } from "../../server/gateway/uws/load.ts";
+import { withTimeout } from "../../server/platform/timeout.ts";
 import { anonymous, type Caller, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 import { head, openRaw, rawCall } from "./raw.ts";
 
@@ -251,7 +252,11 @@ describe("bodies", () => {
   });
 
   test("an answer carries the current date once", async () => {
-    expect(Math.abs(Date.parse((await get("/v1/info")).headers.get("date") ?? "") - Date.now())).toBeLessThan(5_000);
+    const before = Date.now();
+    const said = Date.parse((await get("/v1/info")).headers.get("date") ?? "");
+    // The header has whole seconds, and uWebSockets.js writes a new one each second.
+    expect(said).toBeGreaterThanOrEqual(before - 2_500);
+    expect(said).toBeLessThanOrEqual(Date.now());
   });
 
   test("a body that is not an object is refused", async () => {
@@ -403,7 +408,5 @@ test("unfinished uploads do not delay the close", async () => {
   await Promise.all(
     Array.from({ length: 5 }, () => rawCall(other.url, [head("POST /v1/pairing/initiate", { ...JSON_TYPE, "content-length": "10" }), "{"], { boundMs: 200 })),
   );
-  const startedAt = performance.now();
-  await other.close();
-  expect(performance.now() - startedAt).toBeLessThan(4_000);
+  await withTimeout(other.close(), 4_000, "the gateway did not close");
 });

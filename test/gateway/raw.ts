@@ -12,7 +12,6 @@ export interface RawEnd {
   readonly text: string;
   /** The gateway closed the connection; false when the bound ended the wait. */
   readonly closed: boolean;
-  readonly tookMs: number;
 }
 
 const readAnswer = (bytes: Buffer, ended: boolean): Answer | null => {
@@ -50,14 +49,13 @@ export interface RawOptions {
 /** Writes the parts one after another and waits for one whole answer, for the end of the connection, or for the bound. */
 export const rawCall = (url: string, parts: readonly (string | Uint8Array)[], { boundMs = 5_000, untilClose = false }: RawOptions = {}): Promise<RawEnd> =>
   new Promise((resolve) => {
-    const startedAt = performance.now();
     const { hostname, port } = new URL(url);
     const socket = connect({ host: hostname, port: Number(port), noDelay: true });
     let bytes = Buffer.alloc(0);
     const finish = (closed: boolean): void => {
       clearTimeout(timer);
       socket.destroy();
-      resolve({ answer: readAnswer(bytes, closed), text: bytes.toString("utf8"), closed, tookMs: performance.now() - startedAt });
+      resolve({ answer: readAnswer(bytes, closed), text: bytes.toString("utf8"), closed });
     };
     const timer = setTimeout(() => finish(false), boundMs);
     socket.on("data", (chunk) => {

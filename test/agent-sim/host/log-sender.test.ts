@@ -1,5 +1,5 @@
 // How an agent sends logs: in chunks that the gateway takes, no faster than it takes them, for as long as somebody watches, and without secrets.
-import { closeSync, ftruncateSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from "node:fs";
+import { closeSync, ftruncateSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
@@ -62,6 +62,9 @@ const hostOf = (lines: readonly string[]) => {
 };
 const order = { appId: "app_1", followId: "flw_1", since: null };
 
+/** The bytes that this process has read so far, from files and sockets. */
+const bytesRead = (): number => Number(/^rchar: (\d+)$/m.exec(readFileSync("/proc/self/io", "utf8"))?.[1]);
+
 describe("the end of a log", () => {
   test("is sent in chunks that the gateway takes, the last one marked", async () => {
     const { sender, texts, chunks, lines } = openSender(hostOf(Array.from({ length: 500 }, (_, n) => `${AT} ${n} ${"x".repeat(1_000)}`)));
@@ -71,16 +74,16 @@ describe("the end of a log", () => {
     expect(chunks().map(({ n, done, truncated }) => [n, done, truncated])).toEqual(texts.map((_, at) => [at + 1, at === texts.length - 1, false]));
     expect([lines().length, lines()[0]?.slice(0, 4)]).toEqual([400, "100 "]);
   });
-  test("of 1 GB is read from its end, in no time and little memory", async () => {
+  test("of 1 GB is read from its end, a few bytes of it", async () => {
     const folder = mkdtempSync(join(tmpdir(), "big-log-"));
     ended.push(() => rmSync(folder, { recursive: true }));
     const file = openSync(join(folder, "log"), "w");
     ftruncateSync(file, 2 ** 30);
     writeSync(file, `\n${Array.from({ length: 2_000 }, (_, n) => `${AT} line ${n}`).join("\n")}\n`, 2 ** 30);
     closeSync(file);
-    const [memory, begun] = [process.memoryUsage().arrayBuffers, performance.now()];
+    const [memory, read] = [process.memoryUsage().arrayBuffers, bytesRead()];
     const lines = tailLog(folder, 1_000);
-    expect(performance.now() - begun).toBeLessThan(1_000);
+    expect(bytesRead() - read).toBeLessThan(16_000_000);
     expect(process.memoryUsage().arrayBuffers - memory).toBeLessThan(16_000_000);
     expect([lines.length, lines[0], lines.at(-1)]).toEqual([1_000, `${AT} line 1000`, `${AT} line 1999`]);
     // Two of them lie in the hole, which is one line without end.

@@ -70,13 +70,11 @@ describe.concurrent("members", () => {
     const { token } = await world.app.mint({ userId, tenantId: tenant.tenantId, role: "operator", ttlSeconds: 600 });
     expect((await asks(asBearer(token))).status).toBe(200);
     await world.sql.query("delete from memberships where user_id = $1", [userId]);
-    const startedAt = performance.now();
     const refused = await eventually(async () => {
       const answer = await asks(asBearer(token));
       expect(answer.status).toBe(403);
       return answer;
-    }, 7_000);
-    expect(performance.now() - startedAt).toBeLessThan(6_000);
+    }, 6_000);
     expect(refused.body.details).toEqual({ reason: "not_a_member" });
   });
 
@@ -140,7 +138,6 @@ describe("limits", () => {
 
   test("the rate limit headers count down and agree on the reset time", async () => {
     const address = from("192.0.2.60");
-    const at = Date.now() / 1_000;
     for (let left = 3; left >= 0; left -= 1) {
       const { headers } = await asks(anonymous, address, "/v1/info");
       expect([headers.get("x-ratelimit-limit"), headers.get("x-ratelimit-remaining"), headers.get("ratelimit-policy")]).toEqual([
@@ -148,7 +145,7 @@ describe("limits", () => {
         String(left),
         '"anonymous";q=4;w=60',
       ]);
-      expect(Number(headers.get("x-ratelimit-reset"))).toBeLessThan(at + 63);
+      expect(Number(headers.get("x-ratelimit-reset"))).toBeLessThan(Date.now() / 1_000 + 63);
     }
     const refused = await asks(anonymous, address, "/v1/info");
     const wait = Number(refused.headers.get("retry-after"));

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createTestClock } from "../../../server/core/clock.ts";
 import { createIdentityProvider } from "../../../server/platform/identity/identity-provider.ts";
 import { createTrustedOutbound } from "../../../server/platform/outbound/outbound.ts";
+import { withTimeout } from "../../../server/platform/timeout.ts";
 import { openBrowser, type Page } from "../../kit/browser/browser.ts";
 import { anonymous, startWorld, type World } from "../../kit/gateway/world.ts";
 import { freePort } from "../../kit/net/free-port.ts";
@@ -216,11 +217,9 @@ describe("unavailable provider", () => {
   ])("while the token endpoint %s, the callback answers 503 within 8 s and opens no session", async (_, fault) => {
     const { browser, callback } = await begin();
     provider.fail(at("/token", fault));
-    const startedAt = performance.now();
-    const answer = await browser.visit("GET", callback);
+    const answer = await withTimeout(browser.visit("GET", callback), 8_000, "the callback was not answered");
     expect(refusalOf(answer)).toEqual([503, "IDENTITY_PROVIDER_UNAVAILABLE", undefined]);
     expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
-    expect(performance.now() - startedAt).toBeLessThan(8_000);
   });
 
   test("while its user info is away the callback answers 503", async () => {
