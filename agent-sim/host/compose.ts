@@ -17,11 +17,11 @@ import { createEngineFigures, type EngineFigures } from "./compose/figures.ts";
 import { appLines, followContainers } from "./compose/log-lines.ts";
 import { environmentOf, type Host, HostClosed, HostFailure, refuse, type Secrets } from "./host.ts";
 import type { AppFolder } from "./processes/app-folder.ts";
-import { type AppProcess, fetchSecrets, refusePortsOfOthers } from "./processes/app-process.ts";
+import { fetchSecrets, refusePortsOfOthers } from "./processes/app-process.ts";
 import { readText, replaceFile } from "./processes/disk.ts";
 import { checkPorts } from "./processes/ports.ts";
 import { openProcessHost } from "./processes/process-host.ts";
-import type { AppContext, ProcessHostOptions } from "./processes/settings.ts";
+import type { AppContext, AppProcess, ProcessHostOptions } from "./processes/settings.ts";
 
 const FILE = "compose.yaml";
 const VARIABLES = "variables.env";

@@ -1,26 +1,13 @@
 // What a caller may do in a tenant: permissions, and the devices that the caller is limited to. Made once per cached look-up, so a call only reads it.
-import { DeviceSelector, type FleetSelector, HELD, isOfTenant, type Permission, type Role, type TenantId } from "../../protocol/index.ts";
+import { DeviceSelector, HELD, isOfTenant, type Permission, type Role, type TenantId } from "../../protocol/index.ts";
 import { type DeviceTraits, matchesAnyRule, matchesRule } from "./people/fleet-rules.ts";
-import type { SystemScope } from "./scope.ts";
+import type { Access, DeviceLimit, SystemScope } from "./scope.ts";
 
-/** A selector, with the selectors of those of its fleets that are dynamic. */
-export interface DeviceLimit extends DeviceSelector {
-  readonly rules: readonly FleetSelector[];
-}
 /** Reads the fleets that a selector names. */
 export type ToLimit = (tenantId: TenantId, selector: DeviceSelector) => Promise<DeviceLimit>;
 
 /** A row may be older than a field of the selector. */
 export const storedSelector = (stored: unknown): DeviceSelector | null => (stored === null ? null : DeviceSelector.parse(stored));
-
-export interface Access {
-  /** The key of a built-in role or of one of the tenant's own. */
-  readonly role: string;
-  /** What a call may need. A limited caller has no permission that concerns the tenant as a whole. */
-  readonly permissions: ReadonlySet<Permission>;
-  /** A device has to match each of these. Empty: all devices. */
-  readonly limits: readonly DeviceLimit[];
-}
 
 const NO_LIMITS: readonly DeviceLimit[] = [];
 /** The access of a caller outside of any tenant. */

@@ -1,6 +1,19 @@
 // The scope of a call: its caller and its tenant. Every read of a tenant's rows needs one.
-import type { AgentId, DeploymentId, DeviceId, KeyId, TenantId } from "../../protocol/index.ts";
-import type { Access } from "./access.ts";
+import type { AgentId, DeploymentId, DeviceId, DeviceSelector, FleetSelector, KeyId, Permission, TenantId } from "../../protocol/index.ts";
+
+/** A selector, with the selectors of those of its fleets that are dynamic. */
+export interface DeviceLimit extends DeviceSelector {
+  readonly rules: readonly FleetSelector[];
+}
+
+export interface Access {
+  /** The key of a built-in role or of one of the tenant's own. */
+  readonly role: string;
+  /** What a call may need. A limited caller has no permission that concerns the tenant as a whole. */
+  readonly permissions: ReadonlySet<Permission>;
+  /** A device has to match each of these. Empty: all devices. */
+  readonly limits: readonly DeviceLimit[];
+}
 
 /** The session in which a person calls. */
 export interface SignedInSession {

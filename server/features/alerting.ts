@@ -1,6 +1,6 @@
 // Creates the feature of alerts from what other features know of devices and fleets.
 import { type AlertsDeps, createAlerts } from "./alerts/index.ts";
-import type { FeaturesDeps } from "./index.ts";
+import type { FeaturesDeps } from "./deps.ts";
 import type { FeatureKit } from "./kit.ts";
 import { alertSettings } from "./settings.ts";
 

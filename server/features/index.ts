@@ -1,37 +1,22 @@
 // Creates the features and connects them: a feature never imports another's code, so it gets the capabilities of others here.
+
 import { CONNECT_PATHS, type Contract } from "../../protocol/index.ts";
-import type { Config } from "../config.ts";
 import type { ToLimit } from "../core/access.ts";
-import type { Clock } from "../core/clock.ts";
 import type { FindStuck } from "../core/people/stuck.ts";
-import type { DuplicateProbe, Evictor } from "../core/ports/agent-sessions.ts";
-import type { DeviceNotifier } from "../core/ports/delivery.ts";
-import type { LoadCalls } from "../core/ports/load-calls.ts";
-import type { RateLimiter } from "../core/ports/rate-limiter.ts";
-import type { OwnSpans, Tracing } from "../core/ports/trace.ts";
-import type { Bus } from "../platform/cluster/bus.ts";
-import type { ChangeNotifier } from "../platform/cluster/change-notifier.ts";
-import { deleteRowsOf } from "../platform/database/tenant-client.ts";
-import type { Installation } from "../platform/installation.ts";
-import type { JobBook } from "../platform/jobs.ts";
+import { deleteRowsOf } from "../platform/database/delete-tenant.ts";
 import { createStuckMails } from "../platform/mail/mail-stuck.ts";
-import type { OutboundSettings } from "../platform/outbound/outbound.ts";
-import type { OwnListeners } from "../platform/outbound/own-listeners.ts";
 import { processIdentity } from "../platform/postgres/process-identity.ts";
-import type { Log } from "../platform/telemetry/log.ts";
-import type { Metrics } from "../platform/telemetry/metrics.ts";
-import { type AdminSettings, createAdmin, type ThisNode } from "./admin/index.ts";
+import { createAdmin } from "./admin/index.ts";
 import { createAlerting } from "./alerting.ts";
 import { createApiKeys } from "./api-keys/index.ts";
-import type { AppCatalogue, AppLogSettings } from "./apps/index.ts";
 import { createBeginTrial, createBilling } from "./billing/index.ts";
 import { spreadChanges } from "./changes.ts";
-import type { CommandSettings } from "./commands/index.ts";
 import { connectParts } from "./connect.ts";
 import { createDeployables } from "./deployables.ts";
 import { deploymentGroups } from "./deployments/index.ts";
+import type { FeaturesDeps } from "./deps.ts";
 import { createFindReferences, createFleets } from "./fleets/index.ts";
-import { createGeneral, type GeneralDeps } from "./general/index.ts";
+import { createGeneral } from "./general/index.ts";
 import { createGroundwork } from "./groundwork.ts";
 import type { FeaturesOf } from "./kit.ts";
 import { createMachines } from "./machines.ts";
@@ -44,48 +29,6 @@ import { billingSettings, pairingSettings, tenantSettings } from "./settings.ts"
 import { createTenants } from "./tenants/index.ts";
 import { createTraces } from "./traces/index.ts";
 import { connectWebhooks } from "./webhook-wiring.ts";
-import type { WebhooksDeps } from "./webhooks/index.ts";
-
-export interface FeaturesDeps extends Installation {
-  readonly config: Config;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: Metrics;
-  readonly tracing: Tracing;
-  readonly ownSpans: OwnSpans;
-  readonly cluster: {
-    readonly bus: Bus;
-    readonly limiter: RateLimiter;
-    readonly changes: ChangeNotifier;
-    readonly notifier: DeviceNotifier & Evictor;
-    /** The bus channel of one node. */
-    channelOf(nodeId: string): string;
-  };
-  readonly nodeId: string;
-  readonly node: ThisNode;
-  readonly ownListeners: OwnListeners;
-  readonly book: JobBook;
-  /** Known once the listener is open, so read it at each use. */
-  readonly publicUrl: () => string;
-  /** Pings the sockets of all nodes, which open later. */
-  readonly probe: DuplicateProbe;
-  /** The calls of the transports, which open later. */
-  readonly loadCalls: () => LoadCalls;
-  /** The form of an address that rate limits count. */
-  readonly addressKey: (ip: string) => string;
-  readonly rateLimits: GeneralDeps["rateLimits"];
-  readonly catalogue: AppCatalogue;
-  /** The text of CHANGELOG.md. */
-  readonly changelog: string;
-  /** For tests. */
-  readonly settings?: {
-    readonly admin?: Partial<AdminSettings>;
-    readonly appLogs?: Partial<AppLogSettings>;
-    readonly commands?: Partial<CommandSettings>;
-    readonly outbound?: Partial<OutboundSettings>;
-    readonly webhooks?: WebhooksDeps["settings"];
-  };
-}
 
 /** Whether this process of this machine still runs. */
 const lives = async (pid: number): Promise<boolean> => (await processIdentity(pid)) !== undefined;

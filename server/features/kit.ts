@@ -15,8 +15,8 @@ import type { Job } from "../platform/jobs.ts";
 import type { SecretBox } from "../platform/keys/secrets.ts";
 import type { Consumer } from "../platform/outbox/outbox.ts";
 import type { FeatureGauge } from "../platform/telemetry/metrics.ts";
-import type { Until } from "./live/index.ts";
-import type { Counters, Plan } from "./tenants/index.ts";
+import type { Until } from "./live/until.ts";
+import type { Counters, Plan } from "./tenants/plan-limits.ts";
 
 /** A feature implements one group of the contract. features/index.ts registers all of its parts. */
 export type Feature<G extends Group> = FeatureParts & { readonly handlers: Handlers<G> } & FeatureOutcomes<G>;

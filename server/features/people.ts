@@ -1,7 +1,7 @@
 // Creates the features of people: how they come in, who they are, and where they are signed in.
 import type { IdentityProvider } from "../platform/identity/identity-provider.ts";
 import { type AccountDeps, createAccount } from "./account/index.ts";
-import type { FeaturesDeps } from "./index.ts";
+import type { FeaturesDeps } from "./deps.ts";
 import { createInvites, type InvitesDeps } from "./invites/index.ts";
 import type { FeatureKit } from "./kit.ts";
 import { createSessions } from "./sessions/index.ts";

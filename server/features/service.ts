@@ -4,9 +4,9 @@ import { createIdentityProvider, type IdentityProvider } from "../platform/ident
 import type { OutgoingMail } from "../platform/mail/mail.ts";
 import { commit, SERVICE, version } from "../version.ts";
 import type { BillingFeature } from "./billing/index.ts";
+import type { FeaturesDeps } from "./deps.ts";
 import { type GeneralDeps, statedLimits } from "./general/index.ts";
 import { billingCheck, createHealth, databaseCheck, loadCheck, mailCheck, redisCheck } from "./health/index.ts";
-import type { FeaturesDeps } from "./index.ts";
 
 const SERVICE_FEATURES = ["agent-socket", "poll", "live-feed", "idempotency"];
 

@@ -1,7 +1,7 @@
 // Creates the webhooks and lets them hear of new events: at once where the relay has run, by a hint on the other nodes.
 import type { ChangeNotifier } from "../platform/cluster/change-notifier.ts";
 import type { Outbox } from "../platform/outbox/outbox.ts";
-import type { FeaturesDeps } from "./index.ts";
+import type { FeaturesDeps } from "./deps.ts";
 import type { FeatureKit } from "./kit.ts";
 import { createWebhooks, DELIVERY_JOB, type WebhooksDeps } from "./webhooks/index.ts";
 

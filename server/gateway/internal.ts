@@ -3,9 +3,10 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { HttpRequest, HttpResponse } from "./http/http-message.ts";
 import { answerOf } from "./http/in-process-request.ts";
 import { ListenError } from "./http/listen-error.ts";
-import type { HttpRequest, HttpResponse, HttpTransport } from "./http/request-context.ts";
+import type { HttpTransport } from "./http/request-context.ts";
 import type { Listener } from "./uws/listen.ts";
 
 export interface InternalRoutes {

@@ -2,7 +2,7 @@
 import { AppSpec } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
 import { DEFAULTS, TEMPLATE } from "../kit/gateway/app-template.ts";
-import type { Stock } from "./samples.ts";
+import type { Stock } from "./stock.ts";
 
 /** A device of its own, which whoever sees the stock's device sees too. */
 const ownDevice = async ({ world, tenant, device }: Stock): Promise<string> => {

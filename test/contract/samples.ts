@@ -5,6 +5,9 @@ import { newId } from "../../server/core/ids.ts";
 import { type Answer, anonymous, asAgent, type Caller, type Device, emailOf, type TestTenant, type World } from "../kit/gateway/world.ts";
 import { signedEvent } from "../kit/net/stripe.ts";
 import { APP_SAMPLES } from "./app-samples.ts";
+import type { Stock } from "./stock.ts";
+
+export type { Stock };
 
 export type OperationId = { [G in keyof Contract]: `${G}.${Extract<keyof Contract[G]["operations"], string>}` }[keyof Contract];
 
@@ -22,18 +25,6 @@ export const REST_CASES = CASES.filter(({ op }) => op.rest.length > 0);
 export const NEEDS_PROVIDER: ReadonlySet<OperationId> = new Set(["sessions.callback"]);
 /** An access token does not do. */
 export const SESSION_ONLY: ReadonlySet<OperationId> = new Set(["sessions.token"]);
-
-/** A tenant with one of everything. */
-export interface Stock {
-  readonly world: World;
-  readonly tenant: TestTenant;
-  readonly owner: Caller;
-  readonly operator: Caller;
-  /** A person whom no other test signs out, by the cookie of a session. */
-  readonly session: Caller;
-  readonly device: Device;
-  readonly pairingCode: string;
-}
 
 const data = ({ status, body }: Answer) => {
   if (status >= 300) throw new Error(`setup failed with ${status}: ${JSON.stringify(body)}`);

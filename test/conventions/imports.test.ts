@@ -65,6 +65,7 @@ const GUILTY: readonly (readonly [rule: string, file: string, text: string])[] =
   ["nothing-imports-tests", "portal/src/app/a7.tsx", 'import { world } from "../../../test/kit/gateway/world.ts"; export const a = world;'],
   ["nothing-imports-tests", "server/m.ts", 'import { world } from "../test/kit/gateway/world.ts"; export const m = world;'],
   ["no-cycles", "server/core/n.ts", 'import { o } from "./o.ts"; export const n = () => o;'],
+  ["no-cycles", "server/core/p.ts", 'import type { Q } from "./q.ts"; export interface P { readonly q: Q }'],
 ];
 
 /** The files that the guilty import, and files with permitted imports. */
@@ -84,7 +85,6 @@ const INNOCENT: Readonly<Record<string, string>> = {
   "test/portal/part.test.ts": 'import { part } from "../../portal/src/ui/part.tsx"; export const test = part;',
   "server/core/clock.ts": 'import { group } from "../../protocol/index.ts"; export const clock = group;',
   "server/core/o.ts": 'import { n } from "./n.ts"; export const o = () => n;',
-  "server/core/p.ts": 'import type { Q } from "./q.ts"; export interface P { readonly q: Q }',
   "server/core/q.ts": 'import type { P } from "./p.ts"; export interface Q { readonly p: P }',
   "server/core/database.ts": 'import type { Client } from "../../prisma/generated/client.ts"; export type Clients = Client;',
   "server/platform/database/db.ts":
@@ -178,7 +178,8 @@ describe("import rules", () => {
 
   test("permitted imports pass: types of other features and of platform, cycles of types, a library in the folder that wraps it", () => {
     // `o` is the other half of the planted cycle.
-    const innocent = Object.keys(INNOCENT).filter((file) => file !== "server/core/o.ts");
+    const circles = ["server/core/o.ts", "server/core/q.ts"];
+    const innocent = Object.keys(INNOCENT).filter((file) => !circles.includes(file));
     expect(violations.filter(({ from }) => innocent.includes(from)).map(({ from, rule: { name } }) => `${name}: ${from}`)).toEqual([]);
   });
 });

@@ -9,7 +9,7 @@ import { createAgentAuth } from "../../server/gateway/auth/agent.ts";
 import { readCredential } from "../../server/gateway/auth/credentials.ts";
 import { createAdmission } from "../../server/gateway/channel/admission.ts";
 import { channelSettings } from "../../server/gateway/channel/settings.ts";
-import type { HttpRequest } from "../../server/gateway/http/request-context.ts";
+import type { HttpRequest } from "../../server/gateway/http/http-message.ts";
 import { createSignatureMemory } from "../../server/platform/signature-memory.ts";
 
 const Agent = z.object({ agentId: z.string(), tenantId: z.string(), deviceId: z.string(), secret: z.string(), state: z.string().optional() });

@@ -28,7 +28,7 @@ export const EDITS: readonly Edit[] = [
   after("protocol/guide/index.ts", "const GUIDES: { readonly [G in keyof Contract]?: Readonly<Record<string, OperationGuide>> } = {\n", "  {{group}},\n"),
   before("protocol/guide/index.ts", "  Audit:", '  "{{Words}}": "{{Words}} of a tenant.",\n'),
   before("prisma/schema/tenants.prisma", '\n  @@map("tenants")', "  {{group}} {{Record}}[]\n"),
-  before("server/features/index.ts", "\nexport interface FeaturesDeps", 'import { create{{Records}} } from "./{{feature}}/index.ts";\n'),
+  before("server/features/index.ts", "\n/** Whether this process", 'import { create{{Records}} } from "./{{feature}}/index.ts";\n'),
   before("server/features/index.ts", "  } satisfies FeaturesOf<Contract>;", "    {{group}}: create{{Records}}(kit),\n"),
   before(
     "test/contract/samples.ts",

@@ -9,7 +9,7 @@ import { launch, programFile } from "./launch.ts";
 import { followLog, linesOfLastStart, tailLog } from "./log-file.ts";
 import { checkPorts } from "./ports.ts";
 import { figuresOf, isAlive } from "./proc.ts";
-import type { AppContext } from "./settings.ts";
+import type { AppContext, AppProcess } from "./settings.ts";
 import { processesOf, stopProcess } from "./stop.ts";
 
 const LOOK_MS = 100;
@@ -18,25 +18,6 @@ const REPORT_LINES = 20;
 const STOP_SECONDS = 10;
 /** CPU time over a shorter span says nothing. */
 const MEASURED_OVER_MS = 1_000;
-
-/** Starts what has been prepared. */
-export type Start = () => Promise<void>;
-
-export interface AppProcess {
-  isAlive(): Promise<boolean>;
-  /** Checks everything that can be known before the start, and fetches the secrets. */
-  prepare(app: DesiredApp, ownPorts: ReadonlySet<number>): Promise<Start>;
-  /** Resolves once the app has started, rejects if it ends or takes too long. */
-  untilHealthy(app: DesiredApp): Promise<void>;
-  stop(app: DesiredApp | null): Promise<void>;
-  /** How it ended, in words. */
-  ending(): string;
-  lastLines(): Promise<readonly string[]>;
-  tail(lines: number): Promise<readonly string[]>;
-  follow(signal: AbortSignal, isOver: () => boolean): AsyncIterable<string>;
-  removeVolumes(): Promise<void>;
-  figures(): { readonly cpuPercent: number | null; readonly memoryBytes: number | null };
-}
 
 const whenClosed = (closing: AbortSignal, done: AbortSignal): Promise<never> =>
   new Promise((_, reject) => {

@@ -2,7 +2,7 @@
 import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
 import { HostFailure, portsOf, type ReportedFailure, toAppFailure } from "../host.ts";
 import type { AppChange } from "./app-folder.ts";
-import type { Start } from "./app-process.ts";
+import type { Start } from "./settings.ts";
 import { expectFailure, type TrackedApp } from "./tracked-app.ts";
 
 type Update = Extract<AppChange, { kind: "update" }>;

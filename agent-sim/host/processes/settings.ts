@@ -1,8 +1,9 @@
-// What a process host is given, and the bounds within which it supervises its apps.
+// The options of a process host, what it expects of the process of an app, and the bounds within which it supervises its apps.
+
+import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
 import type { Time } from "../../agent/index.ts";
 import type { HostOptions } from "../host.ts";
 import type { AppFolder } from "./app-folder.ts";
-import type { AppProcess } from "./app-process.ts";
 import type { Cgroups } from "./cgroups.ts";
 import type { Disk } from "./disk.ts";
 
@@ -20,6 +21,25 @@ export const SUPERVISION = {
   /** The size of an app's log, with the older part. */
   logBytes: 4_194_304,
 };
+
+/** Starts what has been prepared. */
+export type Start = () => Promise<void>;
+
+export interface AppProcess {
+  isAlive(): Promise<boolean>;
+  /** Checks everything that can be known before the start, and fetches the secrets. */
+  prepare(app: DesiredApp, ownPorts: ReadonlySet<number>): Promise<Start>;
+  /** Resolves once the app has started, rejects if it ends or takes too long. */
+  untilHealthy(app: DesiredApp): Promise<void>;
+  stop(app: DesiredApp | null): Promise<void>;
+  /** How it ended, in words. */
+  ending(): string;
+  lastLines(): Promise<readonly string[]>;
+  tail(lines: number): Promise<readonly string[]>;
+  follow(signal: AbortSignal, isOver: () => boolean): AsyncIterable<string>;
+  removeVolumes(): Promise<void>;
+  figures(): { readonly cpuPercent: number | null; readonly memoryBytes: number | null };
+}
 
 export interface ProcessHostOptions extends HostOptions {
   /** The agent's data. Apps are below `apps/`. One process at a time may use it. */

@@ -4,9 +4,8 @@ import type { DesiredApp, ReportedApp } from "../../../protocol/records/apps/app
 import { pause } from "../../agent/index.ts";
 import { HostClosed, HostFailure, toAppFailure, toHostFailure } from "../host.ts";
 import type { AppRecord } from "./app-folder.ts";
-import type { AppProcess } from "./app-process.ts";
 import { askHealth } from "./health.ts";
-import type { AppContext } from "./settings.ts";
+import type { AppContext, AppProcess } from "./settings.ts";
 
 export interface Supervised {
   readonly context: AppContext;

@@ -2,8 +2,7 @@
 import type { DesiredApp, ReportedApp } from "../../../protocol/records/apps/app-spec.ts";
 import { HostFailure, portsOf, type ReportedFailure, toAppFailure, toHostFailure } from "../host.ts";
 import { type AppFolder, type AppRecord, NO_RECORD, openAppFolder } from "./app-folder.ts";
-import type { AppProcess } from "./app-process.ts";
-import type { AppContext } from "./settings.ts";
+import type { AppContext, AppProcess } from "./settings.ts";
 import { createSupervisor, type Supervisor } from "./supervisor.ts";
 
 /** The failure, or a rejection with the defect. */

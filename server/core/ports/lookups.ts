@@ -1,7 +1,6 @@
 // The reads by which the gateway identifies a caller: tenants, memberships, API keys, sessions, stream tickets. Answers may be up to five seconds old.
 import type { DeviceId, FleetSelector, KeyId, SessionId, TenantId } from "../../../protocol/index.ts";
-import type { Access } from "../access.ts";
-import type { SystemScope, TenantFacts } from "../scope.ts";
+import type { Access, SystemScope, TenantFacts } from "../scope.ts";
 
 export interface TenantLookup {
   find(tenantId: string): Promise<TenantFacts | null>;

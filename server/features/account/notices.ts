@@ -5,9 +5,9 @@ import type { DispatchedEvent } from "../../core/events.ts";
 import { type Letter, oneLine } from "../../core/ports/mail.ts";
 import { type SystemScope, userIdOf } from "../../core/scope.ts";
 import type { Consumer } from "../../platform/outbox/outbox.ts";
-import type { Recipient } from "../tenants/index.ts";
+import type { FeatureKit } from "../kit.ts";
+import type { Recipient, Tenants } from "../tenants/index.ts";
 import { findProfiles } from "./store.ts";
-import type { AccountDeps } from "./types.ts";
 
 interface Rule {
   /** The inviter, everyone with the role of an owner, or of an administrator, too. */
@@ -45,7 +45,11 @@ const letterOf = (rule: Rule, tenantName: string, { data, createdAt }: Dispatche
   };
 };
 
-export const createNoticeConsumer = ({ mails, tenants }: Pick<AccountDeps, "mails" | "tenants">): Consumer => {
+export interface NoticeDeps extends Pick<FeatureKit, "mails"> {
+  readonly tenants: Pick<Tenants, "members" | "nameOf">;
+}
+
+export const createNoticeConsumer = ({ mails, tenants }: NoticeDeps): Consumer => {
   const recipientsOf = (tx: Tx, scope: SystemScope, { data }: DispatchedEvent, { to }: Rule): Promise<readonly Recipient[]> => {
     if (to === "administrators") return tenants.members.recipients(tx, scope, { role: { in: ["owner", "admin"] } }, MAX_RECIPIENTS);
     if (to === "owners") return tenants.members.recipients(tx, scope, { role: "owner" }, MAX_RECIPIENTS);

@@ -1,25 +1,10 @@
 // What channels are told, and the form in which each kind of service takes it. Names come from devices, so every text is bounded and escaped.
+
 import type { ChannelConfig, ChannelType } from "../../../protocol/index.ts";
 import type { Letter } from "../../core/ports/mail.ts";
 import { oneLine } from "../../core/ports/mail.ts";
+import type { AlertMessage } from "./model.ts";
 import type { DueAlert } from "./store/notifications.ts";
-
-export interface AlertMessage {
-  readonly kind: "opened" | "resolved" | "test";
-  readonly alertId: string | null;
-  readonly ruleId: string | null;
-  readonly type: string;
-  readonly severity: string;
-  readonly title: string;
-  readonly text: string;
-  readonly targetCount: number;
-  /** The first few. */
-  readonly targets: readonly string[];
-  readonly startedAt: string;
-  /** When the message was made. */
-  readonly at: string;
-  readonly url: string;
-}
 
 const MAX_TITLE = 200;
 const MAX_NAME = 100;

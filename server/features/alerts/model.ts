@@ -101,3 +101,20 @@ export const clearProblem = ({ operator, threshold, clearThreshold }: Condition)
   if (operator.startsWith("l") && clearThreshold < threshold) return "must not be below the threshold";
   return !/^[gl]/.test(operator) && clearThreshold !== threshold ? "must be the threshold" : null;
 };
+
+export interface AlertMessage {
+  readonly kind: "opened" | "resolved" | "test";
+  readonly alertId: string | null;
+  readonly ruleId: string | null;
+  readonly type: string;
+  readonly severity: string;
+  readonly title: string;
+  readonly text: string;
+  readonly targetCount: number;
+  /** The first few. */
+  readonly targets: readonly string[];
+  readonly startedAt: string;
+  /** When the message was made. */
+  readonly at: string;
+  readonly url: string;
+}

@@ -5,7 +5,8 @@ import type { Tx } from "../../core/database.ts";
 import { newId } from "../../core/ids.ts";
 import type { Db } from "../../platform/database/db.ts";
 import type { Job } from "../../platform/jobs.ts";
-import { type AlertMessage, alertMessageOf } from "./messages.ts";
+import { alertMessageOf } from "./messages.ts";
+import type { AlertMessage } from "./model.ts";
 import type { Send, SendOutcome } from "./send.ts";
 import { findSealed, noteOutcome } from "./store/channels.ts";
 import {

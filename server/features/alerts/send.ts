@@ -5,7 +5,8 @@ import { oneLine } from "../../core/ports/mail.ts";
 import { type Outbound, OutboundError, type OutboundFailure } from "../../core/ports/outbound.ts";
 import type { FeatureKit } from "../kit.ts";
 import { configContext, openConfig } from "./channel-config.ts";
-import { type AlertMessage, letterOf, postOf } from "./messages.ts";
+import { letterOf, postOf } from "./messages.ts";
+import type { AlertMessage } from "./model.ts";
 import type { SealedChannel } from "./store/channels.ts";
 
 export { configContext };

@@ -1,13 +1,14 @@
 // Finds API keys for authentication. Caches them for at most two seconds and records when and from where a key was last used.
 
 import { type ApiKey, HELD } from "../../../protocol/index.ts";
-import { type Access, createAccess, type DeviceLimit, type ToLimit } from "../../core/access.ts";
+import { createAccess, type ToLimit } from "../../core/access.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { secretHash } from "../../core/ids.ts";
 import type { ApiKeyLookup, ApiKeyRecord, Memberships } from "../../core/ports/lookups.ts";
 import type { SecurityWatch } from "../../core/ports/security.ts";
+import type { Access, DeviceLimit } from "../../core/scope.ts";
 import { userIdOf } from "../../core/scope.ts";
 import { createCached } from "../../core/structures/cached.ts";
 import type { Job } from "../../platform/jobs.ts";

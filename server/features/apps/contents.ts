@@ -3,7 +3,7 @@ import type { AppConfig } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
 import { isDeeperThan, jsonBytes } from "../../core/rows/json-bounds.ts";
 import type { TenantScope } from "../../core/scope.ts";
-import type { Plan } from "../tenants/index.ts";
+import type { FeatureKit } from "../kit.ts";
 import type { ConfigFault } from "./catalogue/check-config.ts";
 import { completeSecrets } from "./catalogue/complete-secrets.ts";
 import type { AppCatalogue, CatalogueEntry } from "./catalogue/load.ts";
@@ -39,7 +39,7 @@ const checked = ({ template, checkConfig }: CatalogueEntry, given: Given): AppCo
   return config;
 };
 
-export const createContents = ({ catalogue, plan }: { readonly catalogue: AppCatalogue; readonly plan: Pick<Plan, "tierOf"> }): Contents => {
+export const createContents = ({ catalogue, plan }: { readonly catalogue: AppCatalogue; readonly plan: Pick<FeatureKit["plan"], "tierOf"> }): Contents => {
   const find = (templateId: string): CatalogueEntry => {
     const entry = catalogue.find(templateId);
     if (entry === undefined) throw new AppError("APP_TEMPLATE_NOT_FOUND", { details: { templateId } });

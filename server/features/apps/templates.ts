@@ -4,7 +4,6 @@ import type { Handlers } from "../../core/feature.ts";
 import { bindingOf, readCursor, writeCursor } from "../../core/rows/cursor.ts";
 import type { TenantFacts, TenantScope } from "../../core/scope.ts";
 import type { FeatureKit } from "../kit.ts";
-import type { Plan } from "../tenants/index.ts";
 import type { AppCatalogue, TemplateFacts } from "./catalogue/load.ts";
 
 export interface TemplatesDeps extends Pick<FeatureKit, "plan"> {
@@ -14,7 +13,8 @@ export interface TemplatesDeps extends Pick<FeatureKit, "plan"> {
 export const allows = (tier: Tier, template: TemplateFacts): boolean => PLANS.indexOf(tier) >= PLANS.indexOf(template.minPlan);
 
 /** The plan that counts for a tenant. Whoever lifts all of its limits lets it install everything. */
-export const installTier = (plan: Pick<Plan, "tierOf">, tenant: TenantFacts): Tier => (tenant.limitOverrides["*"] === null ? "business" : plan.tierOf(tenant));
+export const installTier = (plan: Pick<FeatureKit["plan"], "tierOf">, tenant: TenantFacts): Tier =>
+  tenant.limitOverrides["*"] === null ? "business" : plan.tierOf(tenant);
 
 const shownTo = (tier: Tier, template: TemplateFacts): AppTemplate =>
   allows(tier, template) ? { ...template, available: true } : { ...template, available: false, requiredPlan: template.minPlan };

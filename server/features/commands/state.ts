@@ -1,5 +1,7 @@
 // The types of the rules: a command's changeable state, the events that can happen to it, and the circumstances.
+
 import type { AckStatus, CommandStatus } from "../../../protocol/index.ts";
+import type { DeviceRef } from "../../core/ports/delivery.ts";
 
 /** Milliseconds since 1970; Infinity is never (SQL: 'infinity'). */
 export type Instant = number;
@@ -128,4 +130,9 @@ export interface Step {
   readonly patch: Patch;
   /** For the timeline, and the failure code of final states. */
   readonly code: string | null;
+}
+
+export interface AckCall extends DeviceRef {
+  readonly commandId: string;
+  readonly event: AckEvent;
 }

@@ -1,4 +1,5 @@
 // People's sign-in and their sessions. A session lives in a browser's cookie; each node refuses it within five seconds after its end.
+
 import { contract } from "../../../protocol/index.ts";
 import { secondsFromNow } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
@@ -8,35 +9,15 @@ import { newSecret, secretHash } from "../../core/ids.ts";
 import { cookieNames, isSecureUrl, writeCookie } from "../../core/people/session-cookies.ts";
 import { userOf } from "../../core/people/user-of.ts";
 import type { SessionLookup } from "../../core/ports/lookups.ts";
-import type { IdentityProvider } from "../../platform/identity/identity-provider.ts";
-import type { Tokens } from "../../platform/identity/jwt.ts";
 import type { Job } from "../../platform/jobs.ts";
-import type { Feature, FeatureKit } from "../kit.ts";
+import type { Feature } from "../kit.ts";
 import { toSession } from "./record.ts";
 import { createSessionLookup, csrfTokenOf } from "./session-lookup.ts";
 import { createSignIn } from "./sign-in.ts";
 import { deleteSessions, deleteUser, findSession, insertLink, sessionsOf } from "./store.ts";
+import type { SessionsDeps } from "./types.ts";
 
-export interface SessionSettings {
-  /** Without use. */
-  readonly idleSeconds: number;
-  readonly lifeSeconds: number;
-  /** Known once the listener is open. */
-  readonly publicUrl: () => string;
-  readonly portalUrl: () => string;
-  /** Where a browser goes that was told no other place. */
-  readonly home: () => string;
-  readonly isReturnAllowed: (url: string) => boolean;
-}
-
-export type SessionsDeps = Pick<FeatureKit, "db" | "clock" | "audit" | "secretBox"> & {
-  readonly tokens: Pick<Tokens, "local">;
-  /** Null without one, or if this gateway is not registered there. */
-  readonly provider: IdentityProvider | null;
-  readonly settings: SessionSettings;
-  /** What a sign-in means to the person's account, in its transaction. */
-  readonly signedIn: (tx: Tx, userId: string) => Promise<void>;
-};
+export type { SessionSettings } from "./types.ts";
 
 export interface NewLink {
   readonly userId: string;

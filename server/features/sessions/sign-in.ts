@@ -7,10 +7,10 @@ import { cookieNames, isSecureUrl, readCookie, writeCookie } from "../../core/pe
 import { isStorableText } from "../../core/rows/storable.ts";
 import type { OpenScope } from "../../core/scope.ts";
 import type { SignInChecks } from "../../platform/identity/identity-provider.ts";
-import type { SessionsDeps } from "./index.ts";
 import { toSession } from "./record.ts";
 import { csrfTokenOf } from "./session-lookup.ts";
 import { insertSession, noteUser, type SignedInUser, takeLink } from "./store.ts";
+import type { SessionsDeps } from "./types.ts";
 
 type SignInOperation = "login" | "callback" | "signIn";
 type SignInHandlers = Pick<Handlers<typeof contract.sessions>, SignInOperation>;

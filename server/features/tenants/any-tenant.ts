@@ -4,17 +4,19 @@ import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import type { Afterwards } from "../../core/feature.ts";
-import type { Overrides, SystemScope } from "../../core/scope.ts";
+import type { SystemScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/database/db.ts";
-import { countByStatus, findForAdmin, pageForAdmin, pageOfUsers, type TenantsQuery, type UsersQuery, updateForAdmin } from "./store/any-tenant.ts";
+import {
+  countByStatus,
+  findForAdmin,
+  type OperatorChange,
+  pageForAdmin,
+  pageOfUsers,
+  type TenantsQuery,
+  type UsersQuery,
+  updateForAdmin,
+} from "./store/any-tenant.ts";
 import type { StoredTenant } from "./store/tenants.ts";
-
-export interface OperatorChange {
-  readonly limitOverrides?: Overrides | undefined;
-  readonly rateLimitOverrides?: Overrides | undefined;
-  readonly operatorNotes?: string | null | undefined;
-  readonly version?: number | undefined;
-}
 
 /** What the tenants feature lets administrators do. */
 export interface AnyTenant {

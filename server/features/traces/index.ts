@@ -12,9 +12,10 @@ import { createFlush } from "./flush.ts";
 import { createIngest } from "./ingest.ts";
 import { createSpanMeters } from "./meters.ts";
 import { type Rejections, readSpans, reject } from "./read-spans.ts";
+import type { TraceWindow } from "./span.ts";
 import { isoOfUs, KINDS, STATUSES, type StoredSpan } from "./span.ts";
 import { forgetNames, forgetTraces } from "./store/forget.ts";
-import { findSpans, listOperations, operationsOfDevices, pageOfTraces, type TraceWindow } from "./store/read.ts";
+import { findSpans, listOperations, operationsOfDevices, pageOfTraces } from "./store/read.ts";
 
 const FORGET_EVERY_MS = 60_000;
 const HOUR_MS = 3_600_000;

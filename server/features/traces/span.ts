@@ -1,6 +1,21 @@
 // One span as its table keeps it, from whatever source.
 import type { SpanAttributes } from "../../core/ports/trace.ts";
 
+export interface TraceFilter {
+  readonly service?: string | undefined;
+  readonly operation?: string | undefined;
+  readonly deviceId?: string | undefined;
+  readonly appId?: string | undefined;
+  readonly status?: "ok" | "error" | undefined;
+  readonly minDurationMs?: number | undefined;
+  readonly maxDurationMs?: number | undefined;
+  readonly requestId?: string | undefined;
+}
+export interface TraceWindow {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
 export const STATUSES = ["unset", "ok", "error"] as const;
 export const KINDS = ["unspecified", "internal", "server", "client", "producer", "consumer"] as const;
 export type SpanSource = "sent" | "gateway" | "command";

@@ -2,7 +2,7 @@
 // a session, or none.
 import { HEADERS, HEADERS_V2, isSecondForm } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
-import type { HttpRequest } from "../http/request-context.ts";
+import type { HttpRequest } from "../http/http-message.ts";
 import { readSession, type SessionCredential } from "./session.ts";
 
 export interface SecondForm {

@@ -1,10 +1,10 @@
 // Turns a credential into an identity, and an identity into the scope of one operation.
 import { isOfTenant, type TenantId } from "../../../protocol/index.ts";
-import { type Access, NO_ACCESS } from "../../core/access.ts";
+import { NO_ACCESS } from "../../core/access.ts";
 import { AppError, type Concerned } from "../../core/errors.ts";
 import type { AgentRecord } from "../../core/ports/agent-registry.ts";
 import type { ApiKeyLookup, ApiKeyRecord, Memberships, StreamTickets, TenantLookup } from "../../core/ports/lookups.ts";
-import type { OpenScope, Principal, TenantFacts, UserPrincipal } from "../../core/scope.ts";
+import type { Access, OpenScope, Principal, TenantFacts, UserPrincipal } from "../../core/scope.ts";
 import type { Entry } from "../call/operation-table.ts";
 import { isWithin, parseNetworks, type RequestInfo } from "../http/request-info.ts";
 import { checkStorable } from "../rest/parse.ts";

@@ -4,7 +4,7 @@ import { AppError } from "../../core/errors.ts";
 import { CSRF_HEADER, cookieNames, mayHoldSession, readCookie } from "../../core/people/session-cookies.ts";
 import type { SessionLookup, SessionRecord } from "../../core/ports/lookups.ts";
 import type { SignedInSession } from "../../core/scope.ts";
-import type { HttpRequest } from "../http/request-context.ts";
+import type { HttpRequest } from "../http/http-message.ts";
 
 type Asked = Pick<HttpRequest, "headers" | "method">;
 

@@ -2,7 +2,8 @@
 // It names operations, codes and ids. Headers, bodies, paths and queries stay out of it: any of them may carry a secret.
 import type { Clock } from "../../core/clock.ts";
 import { type OpenSpan, readTraceparent, traceIdOf } from "../../core/ports/trace.ts";
-import type { HttpRequest, RequestEnd } from "../http/request-context.ts";
+import type { HttpRequest } from "../http/http-message.ts";
+import type { RequestEnd } from "../http/request-context.ts";
 import { type Notes, refusalReasonOf } from "./call-record.ts";
 import { endSpan } from "./call-span.ts";
 

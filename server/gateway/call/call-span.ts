@@ -1,6 +1,6 @@
 // One span per request, for a collector and for the tenant's own traces: it continues the caller's trace, and everything that the request starts continues the span.
 import { type OpenSpan, readTraceparent, type Tracing } from "../../core/ports/trace.ts";
-import type { HttpRequest } from "../http/request-context.ts";
+import type { HttpRequest } from "../http/http-message.ts";
 import type { Notes } from "./call-record.ts";
 
 /** Load balancers ask for these every few seconds; nobody traces them. */

@@ -6,7 +6,7 @@ import type { Clock } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
 import type { SignatureMemory } from "../../core/ports/signature-memory.ts";
 import { skewed } from "../auth/agent.ts";
-import type { HttpRequest } from "../http/request-context.ts";
+import type { HttpRequest } from "../http/http-message.ts";
 
 export interface SignatureUse {
   readonly agentId: string;

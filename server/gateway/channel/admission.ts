@@ -11,7 +11,7 @@ import { type AgentCredential, aheadMs, checkSkew, checkVersion, concernedDevice
 import { readCredential } from "../auth/credentials.ts";
 import { NOWHERE } from "../call/signature-replay.ts";
 import { handshakeFault } from "../http/handshake.ts";
-import type { HttpRequest } from "../http/request-context.ts";
+import type { HttpRequest } from "../http/http-message.ts";
 import { headFault } from "../http/request-head.ts";
 import { limitAddress } from "../http/request-info.ts";
 import { type ConnectLimiter, createConnectLimiter, newBucket, takeToken } from "./rate-limits.ts";

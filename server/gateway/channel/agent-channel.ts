@@ -14,7 +14,7 @@ import type { Blocks, SecurityWatch } from "../../core/ports/security.ts";
 import type { SignatureMemory } from "../../core/ports/signature-memory.ts";
 import { methodsAs, runAs, Work } from "../../core/work.ts";
 import type { Limits } from "../call/rate-limits.ts";
-import type { HttpRequest } from "../http/request-context.ts";
+import type { HttpRequest } from "../http/http-message.ts";
 import type { RequestInfo } from "../http/request-info.ts";
 import type { SocketHandler } from "../uws/socket.ts";
 import { createAcks } from "./acks.ts";

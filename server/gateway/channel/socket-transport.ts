@@ -11,7 +11,7 @@ import type { OpenScope } from "../../core/scope.ts";
 import type { Limits } from "../call/rate-limits.ts";
 import { watchUpgrade } from "../call/security-signals.ts";
 import { subprotocolOf, UPGRADE_HEADERS } from "../http/handshake.ts";
-import type { HttpRequest, HttpResponse } from "../http/request-context.ts";
+import type { HttpRequest, HttpResponse } from "../http/http-message.ts";
 import type { RequestInfo } from "../http/request-info.ts";
 import { errorBody } from "../rest/envelope.ts";
 import type { SocketHandler, UpgradeVerdict } from "../uws/socket.ts";

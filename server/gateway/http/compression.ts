@@ -3,7 +3,7 @@
 import { brotliCompress, brotliCompressSync, constants, gzip, gzipSync } from "node:zlib";
 import type { Operation } from "../../../protocol/index.ts";
 import { jsonSchemaOf } from "../rest/rest-input.ts";
-import type { HttpResponse } from "./request-context.ts";
+import type { HttpResponse } from "./http-message.ts";
 
 const MIN_CHARACTERS = 1_024;
 /** The event loop waits a fifth of a millisecond for so much. */

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { DOCS_PAGE, DOCS_SCRIPT, DOCS_STYLE } from "./docs-page.ts";
-import type { HttpResponse } from "./request-context.ts";
+import type { HttpResponse } from "./http-message.ts";
 
 const FILES: ReadonlyMap<string, string> = new Map([
   ["swagger-ui.css", "text/css; charset=utf-8"],

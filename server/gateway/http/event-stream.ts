@@ -3,7 +3,7 @@ import { type Clock, isoText } from "../../core/clock.ts";
 import { isAppError } from "../../core/errors.ts";
 import type { Answer } from "../call/pipeline.ts";
 import { errorBody } from "../rest/envelope.ts";
-import type { HttpStream } from "./request-context.ts";
+import type { HttpStream } from "./http-message.ts";
 import type { RequestInfo } from "./request-info.ts";
 
 export const EVENT_STREAM = "text/event-stream";

@@ -1,7 +1,7 @@
 // Checks the opening handshake of WebSocket (RFC 6455 section 4.2.1) before anything asks who sent it.
 import { SUBPROTOCOL } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
-import type { HttpRequest } from "./request-context.ts";
+import type { HttpRequest } from "./http-message.ts";
 
 const VERSION = "13";
 /** 16 bytes of base64. */

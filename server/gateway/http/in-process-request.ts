@@ -1,6 +1,7 @@
 // A request that no socket carries: its answer is handed to the caller in this process.
 import { createLazyAbort } from "../../core/lifecycle/lazy-abort.ts";
-import { type HttpRequest, type HttpResponse, type HttpTransport, RequestContext } from "./request-context.ts";
+import type { HttpRequest, HttpResponse } from "./http-message.ts";
+import { type HttpTransport, RequestContext } from "./request-context.ts";
 
 class InProcessContext extends RequestContext {
   readonly request: HttpRequest;

@@ -3,52 +3,15 @@
 import type { LazyAbort } from "../../core/lifecycle/lazy-abort.ts";
 import { newNotes } from "../call/call-record.ts";
 import { compressed, isWorthCompressing } from "./compression.ts";
-
-export interface HttpRequest {
-  /** Upper case. */
-  readonly method: string;
-  /** Path as sent, undecoded, without the query. */
-  readonly path: string;
-  /** Query as sent, without "?". */
-  readonly query: string;
-  /** Names in lower case; several lines of one name are joined by commas, as one list. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** Headers that may have one value only and came more than once; request-head.ts refuses such a request. */
-  readonly repeated: ReadonlySet<string>;
-  /** Address of the connection's peer. Read it before the first await: it is empty once the peer has disconnected, unless somebody read it before. */
-  readonly peer: string;
-}
-
-type Headers = Readonly<Record<string, string>>;
-
-export interface HttpResponse {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly body: string | Uint8Array | null;
-  /** Values of Set-Cookie, which needs a line for each. */
-  readonly cookies?: readonly string[] | undefined;
-  /** Close the connection afterwards: the rest of the request is not wanted. */
-  readonly close?: boolean;
-  /** Callers who accept it may get it compressed: it has no secret. */
-  readonly compress?: boolean;
-}
-
-/** A body that comes in parts, for event streams. */
-export interface HttpStream {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly body: ReadableStream<Uint8Array>;
-  /** Part of it is worth nothing: when it fails, the connection breaks off instead of ending the answer. */
-  readonly whole?: true;
-}
+import type { HttpHeaders, HttpRequest, HttpResponse, HttpStream } from "./http-message.ts";
 
 /** Both may name what the answer varies by. */
-const merged = (common: Headers, own: Headers): Headers => {
+const merged = (common: HttpHeaders, own: HttpHeaders): HttpHeaders => {
   const vary = [common["Vary"], own["Vary"]].filter((name) => name !== undefined);
   return { ...common, ...own, ...(vary.length === 0 ? {} : { Vary: vary.join(", ") }) };
 };
 
-const VARY: Headers = { Vary: "Accept-Encoding" };
+const VARY: HttpHeaders = { Vary: "Accept-Encoding" };
 
 export interface RequestEnd {
   /** Null when the peer was gone before there was an answer. */
@@ -65,8 +28,8 @@ export abstract class RequestContext {
   /** The whole body, or null when it is larger than the limit the router gave. Rejects when the peer goes away before its end. */
   abstract readonly body: Promise<Uint8Array | null>;
   readonly notes = newNotes();
-  /** Headers of every answer to this request. */
-  commonHeaders: Headers | null = null;
+  /** HttpHeaders of every answer to this request. */
+  commonHeaders: HttpHeaders | null = null;
   /** The line that the answer completes. */
   logEntry: { write(ending: RequestEnd): void } | null = null;
   #answered = false;
@@ -99,7 +62,7 @@ export abstract class RequestContext {
     return true;
   }
 
-  #complete<A extends { readonly headers: Headers }>(response: A): A {
+  #complete<A extends { readonly headers: HttpHeaders }>(response: A): A {
     return this.commonHeaders === null ? response : { ...response, headers: merged(this.commonHeaders, response.headers) };
   }
 }

@@ -1,6 +1,6 @@
 // Rejects a request head that two readers may read differently, before anything else looks at the request.
 import { AppError } from "../../core/errors.ts";
-import type { HttpRequest } from "./request-context.ts";
+import type { HttpRequest } from "./http-message.ts";
 
 /** Two lines of one of these contradict each other; lines of any other header are one list. */
 const SINGLE: ReadonlySet<string> = new Set([

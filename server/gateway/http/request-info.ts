@@ -2,7 +2,7 @@
 import ipaddr from "ipaddr.js";
 import { newId } from "../../core/ids.ts";
 import { readTraceparent } from "../../core/ports/trace.ts";
-import type { HttpRequest } from "./request-context.ts";
+import type { HttpRequest } from "./http-message.ts";
 
 export type Prefix = "/v1" | "/api/v1";
 export type ErrorShape = "a" | "b";

@@ -1,7 +1,7 @@
 // Where a browser goes whose sign-in failed: to the console's page for it, with the code, instead of an error in JSON.
 import type { AppError } from "../../core/errors.ts";
 import type { Entry } from "../call/operation-table.ts";
-import type { HttpRequest, HttpResponse } from "./request-context.ts";
+import type { HttpRequest, HttpResponse } from "./http-message.ts";
 import { acceptsHtml } from "./static.ts";
 
 /** A person follows a link that answers with where to go next. */

@@ -5,7 +5,7 @@ import { extname, join, relative } from "node:path";
 import { AppError } from "../../core/errors.ts";
 import { isKnown } from "../rest/versions.ts";
 import { encodingFor } from "./compression.ts";
-import type { HttpRequest, HttpResponse } from "./request-context.ts";
+import type { HttpRequest, HttpResponse } from "./http-message.ts";
 
 /** The answers with one file, by encoding. */
 interface StaticFile {

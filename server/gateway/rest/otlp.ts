@@ -1,7 +1,7 @@
 // OTLP over HTTP: reads an export request in JSON or protobuf, plain or gzip'd, into its JSON form, and answers in the request's own encoding.
 import { constants, gunzipSync } from "node:zlib";
 import { AppError } from "../../core/errors.ts";
-import type { HttpRequest, HttpResponse } from "../http/request-context.ts";
+import type { HttpRequest, HttpResponse } from "../http/http-message.ts";
 import { decodeOtlp, encodeOtlp, type Message } from "./otlp-messages.ts";
 import { invalid } from "./parse.ts";
 

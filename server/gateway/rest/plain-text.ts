@@ -1,6 +1,6 @@
 // Answers without an envelope: a text of its own media type, whole or in pieces.
 import type { Plain } from "../../../protocol/index.ts";
-import type { HttpResponse, HttpStream } from "../http/request-context.ts";
+import type { HttpResponse, HttpStream } from "../http/http-message.ts";
 
 const headersOf = ({ type, filename }: Plain): Record<string, string> => ({
   "Content-Type": type,

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { Operation } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
-import type { HttpRequest } from "../http/request-context.ts";
+import type { HttpRequest } from "../http/http-message.ts";
 import { contentOf, isProtobuf, OTLP_TYPES, readProtobuf } from "./otlp.ts";
 import { invalid } from "./parse.ts";
 

@@ -9,7 +9,7 @@ import type { Entry } from "../call/operation-table.ts";
 import type { CallRequest, Pipeline } from "../call/pipeline.ts";
 import { RateLimited, type Taken, tighter } from "../call/rate-limits.ts";
 import { signedBy } from "../call/signature-replay.ts";
-import type { HttpRequest } from "../http/request-context.ts";
+import type { HttpRequest } from "../http/http-message.ts";
 import type { RequestInfo } from "../http/request-info.ts";
 import type { TrpcContext } from "./trpc-router.ts";
 

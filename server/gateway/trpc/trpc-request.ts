@@ -1,7 +1,7 @@
 // What a tRPC request says: its calls, their inputs, and what its answer's headers say of a failure.
 import type { TRPCProcedureType } from "@trpc/server";
 import { AppError } from "../../core/errors.ts";
-import type { HttpRequest } from "../http/request-context.ts";
+import type { HttpRequest } from "../http/http-message.ts";
 import { invalid } from "../rest/parse.ts";
 import { readBodyObject } from "../rest/rest-input.ts";
 

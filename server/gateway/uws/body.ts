@@ -1,7 +1,7 @@
 // Reads a body and counts its bytes as they come. Call it before the first await, or bytes get lost.
 import type { HttpResponse as UwsResponse } from "uWebSockets.js";
 import type { LazyAbort } from "../../core/lifecycle/lazy-abort.ts";
-import type { HttpRequest } from "../http/request-context.ts";
+import type { HttpRequest } from "../http/http-message.ts";
 
 const EMPTY: Promise<Uint8Array> = Promise.resolve(new Uint8Array(0));
 

@@ -1,7 +1,8 @@
 // A request context over the library's answer object, which nobody may touch once the peer has gone.
 import type { HttpResponse as UwsResponse } from "uWebSockets.js";
 import { createLazyAbort } from "../../core/lifecycle/lazy-abort.ts";
-import { type HttpResponse, type HttpStream, RequestContext } from "../http/request-context.ts";
+import type { HttpResponse, HttpStream } from "../http/http-message.ts";
+import { RequestContext } from "../http/request-context.ts";
 import { isChunked } from "../http/request-head.ts";
 import { readBody } from "./body.ts";
 import { writeResponse, writeStream } from "./respond.ts";

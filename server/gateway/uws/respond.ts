@@ -3,7 +3,7 @@
 import type { HttpResponse as UwsResponse } from "uWebSockets.js";
 import { STATUS_CODES } from "node:http";
 import type { LazyAbort } from "../../core/lifecycle/lazy-abort.ts";
-import type { HttpResponse, HttpStream } from "../http/request-context.ts";
+import type { HttpResponse, HttpStream } from "../http/http-message.ts";
 
 const LINES: ReadonlyMap<number, string> = new Map(Object.entries(STATUS_CODES).map(([status, words]) => [Number(status), `${status} ${words}`]));
 const statusLine = (status: number): string => LINES.get(status) ?? `${status} Status`;

@@ -1,7 +1,7 @@
 // Copies a request while it may be read: the library's object lives on the stack and is gone after the first await.
 import type { HttpRequest as UwsRequest, HttpResponse as UwsResponse } from "uWebSockets.js";
 import { LRUCache } from "lru-cache";
-import type { HttpRequest } from "../http/request-context.ts";
+import type { HttpRequest } from "../http/http-message.ts";
 import { isSingle } from "../http/request-head.ts";
 
 const NONE: ReadonlySet<string> = new Set();

@@ -4,7 +4,7 @@
 import type { TemplatedApp, HttpRequest as UwsRequest, HttpResponse as UwsResponse, us_socket_context_t, WebSocket } from "uWebSockets.js";
 import { STATUS_CODES } from "node:http";
 import { CONNECT_PATHS } from "../../../protocol/index.ts";
-import type { HttpRequest, HttpResponse } from "../http/request-context.ts";
+import type { HttpRequest, HttpResponse } from "../http/http-message.ts";
 import { corkedElsewhere } from "./loopback-cork.ts";
 import { writeResponse } from "./respond.ts";
 import { snapshot } from "./snapshot.ts";

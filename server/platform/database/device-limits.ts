@@ -1,8 +1,9 @@
 // The devices of a limited caller, in Prisma calls: forces the caller's limits into every condition on a device or on rows that belong to one.
-import type { DeviceLimit } from "../../core/access.ts";
+
 import type { ModelWithDevice, OperationName } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { ruleCondition } from "../../core/people/fleet-rules.ts";
+import type { DeviceLimit } from "../../core/scope.ts";
 
 type Args = Readonly<Record<string, unknown>>;
 

@@ -4,7 +4,9 @@ import { PrismaPg } from "@prisma/adapter-pg";
 import pg from "pg";
 import { type Prisma, PrismaClient } from "../../../prisma/generated/client.ts";
 import { CONNECT_TIMEOUT_MS, IDLE_IN_TRANSACTION_MS, type SessionPool } from "./pool.ts";
-import type { RunOperation } from "./tenant-client.ts";
+
+/** Runs one operation on a Prisma client: the one of a transaction, or the one for single statements. */
+export type RunOperation = (operation: (prisma: Prisma.TransactionClient) => PromiseLike<unknown>) => Promise<unknown>;
 
 export interface PrismaOnConnections {
   /** Each operation is one statement, on any connection of the pool. */

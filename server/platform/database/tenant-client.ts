@@ -1,17 +1,13 @@
 // Prisma limited to one tenant. Hand-made and no extension of Prisma's: an extension keeps neither the models without a tenant away nor the types.
+
 import { Prisma } from "../../../prisma/generated/client.ts";
-import { type DeviceLimit, deviceLimitsOf } from "../../core/access.ts";
+import { deviceLimitsOf } from "../../core/access.ts";
 import type { Clients, OperationName, SystemClient, TenantClient } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
-import type { SqlTx } from "../../core/events.ts";
 import type { HoldVersion } from "../../core/rows/row-versions.ts";
-import type { SystemScope } from "../../core/scope.ts";
-import { deleteDispatched } from "../outbox/outbox-rows.ts";
-import { unlessReferenced } from "./db-errors.ts";
+import type { DeviceLimit, SystemScope } from "../../core/scope.ts";
 import { conditionOf, limitToDevices } from "./device-limits.ts";
-
-/** Runs one operation on a Prisma client: the one of a transaction, or the one for single statements. */
-export type RunOperation = (operation: (prisma: Prisma.TransactionClient) => PromiseLike<unknown>) => Promise<unknown>;
+import type { RunOperation } from "./prisma-clients.ts";
 
 type Args = Readonly<Record<string, unknown>>;
 /** Rewrites what a caller gives to an operation. */
@@ -46,7 +42,7 @@ const MODELS: readonly Model[] = Object.values(Prisma.ModelName).map((name) => (
   key: name.charAt(0).toLowerCase() + name.slice(1),
   columns: new Set(Object.keys(Prisma[`${name}ScalarFieldEnum`])),
 }));
-const TENANT_MODELS = MODELS.filter(({ columns }) => columns.has("tenantId"));
+export const TENANT_MODELS = MODELS.filter(({ columns }) => columns.has("tenantId"));
 
 /** The tenant can be left out, and nobody can name another. */
 const withTenant = (given: unknown, tenantId: string): Args => {
@@ -148,28 +144,6 @@ const clientClass = (models: readonly Model[]) => {
 };
 const Tenant = clientClass(TENANT_MODELS);
 const System = clientClass(MODELS);
-
-interface Deleting {
-  deleteMany(args: { readonly where?: object; readonly limit: number }): Promise<{ readonly count: number }>;
-}
-/** The tenant's own row goes last. The audit log is append-only and outlives its tenant: its rows stay until their retention ends. */
-const NOT_PURGED: ReadonlySet<string> = new Set(["tenant", "auditLog", "auditChain", "outboxEvent", "outboxPending", "outboxDispatch"]);
-
-/**
- * Deletes up to `limit` rows of the tenant from every table with a tenant, except the log and its own row. `waiting`: only undispatched events are left,
- * which are still to be told.
- */
-export const deleteRowsOf = async (clients: Pick<Clients, "for"> & SqlTx, scope: SystemScope, limit: number): Promise<"more" | "waiting" | "done"> => {
-  const client = clients.for(scope);
-  let deleted = await deleteDispatched(clients, scope, limit);
-  for (const { key } of TENANT_MODELS.filter((model) => !NOT_PURGED.has(model.key))) {
-    const rows = client[key as keyof typeof client] as unknown as Deleting; // as: every model has the operation
-    // A row that others still point to goes in a later round, after them.
-    deleted += (await unlessReferenced(rows.deleteMany({ limit })))?.count ?? 0;
-  }
-  if (deleted > 0) return "more";
-  return (await client.outboxPending.count()) > 0 ? "waiting" : "done";
-};
 
 export const createClients = (run: RunOperation): Clients => ({
   for: (scope: SystemScope) => {

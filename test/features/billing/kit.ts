@@ -11,7 +11,7 @@ import { deploymentGroups } from "../../../server/features/deployments/index.ts"
 import { createToLimit } from "../../../server/features/fleets/device-limits.ts";
 import { type Counters, createPlan, createTenants } from "../../../server/features/tenants/index.ts";
 import { openDb } from "../../../server/platform/database/db.ts";
-import { deleteRowsOf } from "../../../server/platform/database/tenant-client.ts";
+import { deleteRowsOf } from "../../../server/platform/database/delete-tenant.ts";
 import { createSecretBox } from "../../../server/platform/keys/secrets.ts";
 import { createOutboundFetch } from "../../../server/platform/outbound/fetch.ts";
 import { createTrustedOutbound } from "../../../server/platform/outbound/outbound.ts";

@@ -1,7 +1,8 @@
 // A call without a socket: the gateway's HTTP transport gets the request in this process, as a connection would hand it over, and everything behind
 // it is the gateway's own. The walls make tens of thousands of calls so; test/contract/operations.test.ts makes each operation's over HTTP.
 import { createLazyAbort } from "../../../server/core/lifecycle/lazy-abort.ts";
-import { type HttpRequest, type HttpResponse, type HttpStream, type HttpTransport, RequestContext } from "../../../server/gateway/http/request-context.ts";
+import type { HttpRequest, HttpResponse, HttpStream } from "../../../server/gateway/http/http-message.ts";
+import { type HttpTransport, RequestContext } from "../../../server/gateway/http/request-context.ts";
 
 export interface Sent {
   readonly method: string;

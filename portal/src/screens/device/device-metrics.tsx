@@ -1,7 +1,8 @@
 // CPU, memory and disk over the last day.
 import type { DeviceMetrics as Day, Device } from "@mooring/client";
 import { useMemo } from "react";
-import { Chart, type ChartLine } from "../../ui/charts/chart.tsx";
+import { Chart } from "../../ui/charts/chart.tsx";
+import type { ChartLine } from "../../ui/charts/plot.ts";
 import { Empty, Loaded, Panel } from "../../ui/parts.tsx";
 import type { Tone } from "../../ui/status.tsx";
 import { FIGURES, type Figure, percentText, timesOf, useDay, valuesOf } from "./metrics.ts";

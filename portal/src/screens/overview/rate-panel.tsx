@@ -1,7 +1,8 @@
 // Commands that succeeded and failed per second.
 import { useMemo, useState } from "react";
 import { useEvents } from "../../api/events.ts";
-import { Chart, type ChartLine } from "../../ui/charts/chart.tsx";
+import { Chart } from "../../ui/charts/chart.tsx";
+import type { ChartLine } from "../../ui/charts/plot.ts";
 import { Failure } from "../../ui/failure.tsx";
 import { Panel, Skeleton } from "../../ui/parts.tsx";
 import { useNow } from "../../ui/time.tsx";

@@ -1,16 +1,9 @@
 // Figures over time as lines. Draws only while somebody looks; the same figures are one key press away as a table.
 import { useEffect, useRef, useState } from "react";
-import { Shape, type Tone } from "../status.tsx";
+import { Shape } from "../status.tsx";
 import css from "./chart.module.css";
-import type { Plot } from "./plot.ts";
+import type { ChartLine, Plot } from "./plot.ts";
 import { onColorChange } from "./scheme-colors.ts";
-
-export interface ChartLine {
-  readonly label: string;
-  readonly tone: Tone;
-  /** One for each time; null where nothing is known. */
-  readonly values: readonly (number | null)[];
-}
 
 export interface ChartProps {
   readonly label: string;

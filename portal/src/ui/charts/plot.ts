@@ -1,8 +1,15 @@
 // The drawn part of a chart. It brings uPlot, so it loads with the first chart only.
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import type { ChartLine } from "./chart.tsx";
+import type { Tone } from "../status.tsx";
 import { colorOf } from "./scheme-colors.ts";
+
+export interface ChartLine {
+  readonly label: string;
+  readonly tone: Tone;
+  /** One for each time; null where nothing is known. */
+  readonly values: readonly (number | null)[];
+}
 
 export interface PlotOptions {
   readonly height: number;

@@ -3,7 +3,14 @@ import { type MouseEvent, useEffect, useRef } from "react";
 import type { Tone } from "../status.tsx";
 import { colorOf, onColorChange } from "./scheme-colors.ts";
 import css from "./squares.module.css";
-import type { Square } from "./squares.tsx";
+
+export interface Square {
+  readonly id: string;
+  readonly name: string;
+  /** The state in words. */
+  readonly word: string;
+  readonly tone: Tone;
+}
 
 const PITCH = 10;
 const SIDE = 8;

@@ -3,16 +3,8 @@
 import { type KeyboardEvent, type MouseEvent, memo, type ReactNode, useState } from "react";
 import { numbers } from "../count.ts";
 import type { Tone } from "../status.tsx";
-import { SquareField } from "./square-field.tsx";
+import { type Square, SquareField } from "./square-field.tsx";
 import css from "./squares.module.css";
-
-export interface Square {
-  readonly id: string;
-  readonly name: string;
-  /** The state in words. */
-  readonly word: string;
-  readonly tone: Tone;
-}
 
 export interface SquareGroup {
   readonly id: string;

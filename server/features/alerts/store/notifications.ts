@@ -3,7 +3,7 @@ import { secondsFromNow } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { statement } from "../../../core/statements.ts";
-import type { AlertMessage } from "../messages.ts";
+import type { AlertMessage } from "../model.ts";
 
 export interface DueAlert {
   readonly alert_id: string;

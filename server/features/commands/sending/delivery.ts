@@ -13,7 +13,7 @@ import { toDelivered } from "../records.ts";
 import { isWrittenLater } from "../rules.ts";
 import { ackResult } from "../rules-ack.ts";
 import type { CommandSettings } from "../settings.ts";
-import type { AckEvent, CommandEvent } from "../state.ts";
+import type { AckCall, AckEvent, CommandEvent } from "../state.ts";
 import { peek, writeSent } from "../store/claim.ts";
 import { lockCommands, lockOfDevice } from "../store/lock.ts";
 import type { CommandRow } from "../store/rows.ts";
@@ -38,11 +38,6 @@ export interface DeliveryDeps {
   readonly wakeRelay: () => void;
   readonly settings: CommandSettings;
   readonly onError: (error: unknown) => void;
-}
-
-export interface AckCall extends DeviceRef {
-  readonly commandId: string;
-  readonly event: AckEvent;
 }
 
 interface Claimed {

@@ -1,12 +1,25 @@
 // Ends commands that this node has in hand, straight from memory: the rules decide about the rows as they were sent, and one statement writes the ends
 // that no other change has overtaken. Everything else goes the long way, with a lock.
 import { isOpen } from "../../../../protocol/index.ts";
+import type { Db } from "../../../platform/database/db.ts";
+import type { DatabaseClock } from "../database-clock.ts";
+import type { Outcomes } from "../outcomes.ts";
+import type { AckCall } from "../state.ts";
 import { type Finished, finishCommands } from "../store/finish.ts";
-import { type Effect, endOf, isEnd, type Transition, transitionsOf } from "../transitions.ts";
-import type { AckCall, DeliveryDeps } from "./delivery.ts";
-import type { UnwrittenSend } from "./unwritten-sends.ts";
+import { type Effect, endOf, isEnd, type Transition, type Transitions, transitionsOf } from "../transitions.ts";
+import type { AfterCommit } from "./after-commit.ts";
+import type { UnwrittenSend, UnwrittenSends } from "./unwritten-sends.ts";
 
-type FinishDeps = Pick<DeliveryDeps, "db" | "unwritten" | "transitions" | "outcomes" | "afterCommit" | "databaseClock" | "wakeRelay">;
+export interface FinishDeps {
+  readonly db: Db;
+  readonly transitions: Transitions;
+  readonly outcomes: Pick<Outcomes, "has">;
+  readonly afterCommit: Pick<AfterCommit, "changed">;
+  readonly unwritten: UnwrittenSends;
+  readonly databaseClock: DatabaseClock;
+  /** The relay has events to dispatch. */
+  readonly wakeRelay: () => void;
+}
 
 interface Planned {
   readonly item: UnwrittenSend;

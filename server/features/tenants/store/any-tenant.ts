@@ -6,11 +6,10 @@ import { secondsFromNow } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import { createListing, type ListArguments, likeLiteral } from "../../../core/rows/listing.ts";
 import { given, type RowOf, recordOf } from "../../../core/rows/records.ts";
-import type { SystemScope } from "../../../core/scope.ts";
+import type { Overrides, SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 import type { Db } from "../../../platform/database/db.ts";
 import { orNull } from "../../../platform/database/db-errors.ts";
-import type { OperatorChange } from "../any-tenant.ts";
 
 const StoredAdminTenant = AdminTenant.omit({ deploymentCount: true, appCount: true, tunnelCount: true });
 export type StoredAdminTenant = z.infer<typeof StoredAdminTenant>;
@@ -48,6 +47,13 @@ export const pageForAdmin = (db: Clients, query: TenantsQuery): Promise<Page<Sto
     record: toAdminTenant,
   });
 };
+
+export interface OperatorChange {
+  readonly limitOverrides?: Overrides | undefined;
+  readonly rateLimitOverrides?: Overrides | undefined;
+  readonly operatorNotes?: string | null | undefined;
+  readonly version?: number | undefined;
+}
 
 /** Null when there is no such tenant or its version is no longer current. */
 export const updateForAdmin = async (db: Clients, scope: SystemScope, { version, ...change }: OperatorChange): Promise<StoredAdminTenant | null> => {

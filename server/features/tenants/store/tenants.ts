@@ -2,14 +2,14 @@
 import type { z } from "zod";
 import { Prisma } from "../../../../prisma/generated/client.ts";
 import { HELD, isPermission, isRole, type Page, type Plan, type Role, Tenant, type TenantId } from "../../../../protocol/index.ts";
-import { type Access, accessOf, createAccess, type DeviceLimit, storedSelector, type ToLimit } from "../../../core/access.ts";
+import { accessOf, createAccess, storedSelector, type ToLimit } from "../../../core/access.ts";
 import { systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import type { Membership } from "../../../core/ports/lookups.ts";
 import { createListing } from "../../../core/rows/listing.ts";
 import { given, type RowOf, recordOf } from "../../../core/rows/records.ts";
-import type { Overrides, SystemScope, TenantFacts } from "../../../core/scope.ts";
+import type { Access, DeviceLimit, Overrides, SystemScope, TenantFacts } from "../../../core/scope.ts";
 import { LOCK } from "../../../core/statements.ts";
 import { orNull } from "../../../platform/database/db-errors.ts";
 

@@ -2,7 +2,7 @@
 import type { SqlTx } from "../../../core/events.ts";
 import type { TenantScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
-import type { TraceFilter, TraceWindow } from "./read.ts";
+import type { TraceFilter, TraceWindow } from "../span.ts";
 
 export interface NarrowRow {
   readonly traceId: string;

@@ -8,23 +8,8 @@ import { createListing } from "../../../core/rows/listing.ts";
 import { given } from "../../../core/rows/records.ts";
 import type { TenantScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
-import { isoOfUs, type SpanSource, type StoredSpan } from "../span.ts";
+import { isoOfUs, type SpanSource, type StoredSpan, type TraceFilter, type TraceWindow } from "../span.ts";
 import { listNarrow, type NarrowRow } from "./narrow.ts";
-
-export interface TraceFilter {
-  readonly service?: string | undefined;
-  readonly operation?: string | undefined;
-  readonly deviceId?: string | undefined;
-  readonly appId?: string | undefined;
-  readonly status?: "ok" | "error" | undefined;
-  readonly minDurationMs?: number | undefined;
-  readonly maxDurationMs?: number | undefined;
-  readonly requestId?: string | undefined;
-}
-export interface TraceWindow {
-  readonly fromMs: number;
-  readonly toMs: number;
-}
 
 const has = (value: string | undefined) => (value === undefined ? undefined : { has: value });
 

@@ -1,11 +1,48 @@
 // One run of the delivery job: from the first endpoint that is due until none is left.
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Clock } from "../../../core/clock.ts";
+import type { Db } from "../../../platform/database/db.ts";
+import type { SecretBox } from "../../../platform/keys/secrets.ts";
+import type { Log } from "../../../platform/telemetry/log.ts";
 import { claimEndpoints, handBack, releaseEndpoints, renewLeases } from "../store/work.ts";
+import type { Attempt } from "./attempt.ts";
 import { createRunner, type Runner } from "./endpoint-runner.ts";
 import { createLoader } from "./loader.ts";
+import type { EffectDeps } from "./results.ts";
 import { createSender } from "./sender.ts";
-import type { WorkerDeps } from "./worker.ts";
 import { createWriter } from "./writer.ts";
+
+export interface WorkerSettings {
+  readonly leaseSeconds: number;
+  readonly renewEveryMs: number;
+  /** Looks for endpoints that are due, and lets go of those that have had nothing for two rounds. */
+  readonly tickMs: number;
+  /** Endpoints per claim, and the pause between two claims, in which other nodes get their share. */
+  readonly claimChunk: number;
+  readonly claimPauseMs: number;
+  readonly perTenant: number;
+  readonly perNode: number;
+}
+
+export const WORKER_DEFAULTS: WorkerSettings = {
+  leaseSeconds: 12,
+  renewEveryMs: 4_000,
+  tickMs: 1_000,
+  claimChunk: 32,
+  claimPauseMs: 20,
+  perTenant: 20,
+  perNode: 500,
+};
+
+export interface WorkerDeps extends EffectDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly log: Pick<Log, "error">;
+  readonly secretBox: Pick<SecretBox, "open">;
+  readonly attempt: Attempt;
+  readonly holder: string;
+  readonly settings: WorkerSettings;
+}
 
 /** A node begins nothing in the last moments of a lease. */
 const MARGIN_MS = 1_000;

@@ -6,20 +6,8 @@ import type { Db } from "../../../../server/platform/database/db.ts";
 import { addDevice, asOperator, connectDevice, type DeviceRef, disconnectDevice } from "../kit.ts";
 import { type Life, openCuttableBus, type Sabotage, startNode } from "./node.ts";
 import type { NodeIndex, Op } from "./programs.ts";
-import { inDatabase, openCount, type Row, readRow } from "./rows.ts";
+import { type Handing, inDatabase, openCount, type Row, readRow } from "./rows.ts";
 
-/** A command that a session or a poll gave to the agent. */
-export interface Handing {
-  readonly commandId: string;
-  readonly attempt: number;
-  readonly carrier: number | "poll";
-  readonly node: NodeIndex;
-  readonly at: number;
-  /** It reached the agent. */
-  readonly got: boolean;
-  /** Its node died, or the agent went elsewhere without a word about it, before it was written. */
-  lost: boolean;
-}
 export interface Session {
   readonly epoch: number;
   readonly node: NodeIndex;

@@ -5,7 +5,7 @@ import { readSteps, type StoredStep } from "../../../../server/features/commands
 import type { Db } from "../../../../server/platform/database/db.ts";
 import type { DeviceRef } from "../kit.ts";
 import { SETTINGS } from "./node.ts";
-import type { Handing, Player } from "./player.ts";
+import type { NodeIndex } from "./programs.ts";
 
 interface StoredRow {
   readonly device_id: string;
@@ -95,8 +95,29 @@ const ofHandings = (row: Row, handings: readonly Handing[]): string | null => {
   return null;
 };
 
+/** A command that a session or a poll gave to the agent. */
+export interface Handing {
+  readonly commandId: string;
+  readonly attempt: number;
+  readonly carrier: number | "poll";
+  readonly node: NodeIndex;
+  readonly at: number;
+  /** It reached the agent. */
+  readonly got: boolean;
+  /** Its node died, or the agent went elsewhere without a word about it, before it was written. */
+  lost: boolean;
+}
+
+/** The events that one agent has seen, and the rows as they were at the last look. */
+export interface Seen {
+  readonly breaches: readonly string[];
+  readonly handings: readonly Handing[];
+  readonly won: ReadonlyMap<string, string>;
+  readonly rowsSeen: Map<string, Row>;
+}
+
 /** Null, or what is wrong with a device's commands. */
-export const firstBreach = ({ breaches, handings, won, rowsSeen }: Player, rows: readonly Row[], handedBefore: number): string | null => {
+export const firstBreach = ({ breaches, handings, won, rowsSeen }: Seen, rows: readonly Row[], handedBefore: number): string | null => {
   if (breaches[0] !== undefined) return breaches[0];
   const fresh = new Set(handings.slice(handedBefore).flatMap(({ commandId, carrier }) => (carrier === "poll" ? [] : [commandId])));
   for (const row of rows) {
