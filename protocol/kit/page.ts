@@ -126,14 +126,14 @@ export interface Page<T> {
 export const paged = <T extends z.ZodType>(item: T) =>
   z.object({
     items: z.array(item),
-    total: z.int().min(0).optional().describe("Absent with a cursor."),
-    nextCursor: z.string().optional().describe("Absent on the last page."),
+    total: z.int().min(0).optional().describe("Absent with a cursor, and in a list that is too long to count."),
+    nextCursor: z.string().optional().describe("Absent on the last page. A page that looked at many items without a match ends early: it may have few items, or none, and is not the last."),
   });
 
 export const Pagination = z.object({
   page: z.int().optional(),
   pageSize: z.int(),
-  total: z.int().optional().describe("This and the numbers of pages and offset are absent with a cursor."),
+  total: z.int().optional().describe("This and the numbers of pages and offset are absent with a cursor, and in a list that is too long to count."),
   totalPages: z.int().optional(),
   hasMore: z.boolean(),
   hasNext: z.boolean(),

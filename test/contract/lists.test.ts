@@ -4,9 +4,9 @@ import { contract } from "../../protocol/index.ts";
 
 const BOUNDS: Readonly<Record<string, string>> = {
   "account.notifications": "the kinds of notices",
-  "account.tenants": "the memberships of one person",
+  "account.tenants": "the first 100 memberships of one person",
   "account.updateNotifications": "the kinds of notices",
-  "admin.listDevices": "one device a tenant has a machine's fingerprint",
+  "admin.listDevices": "the newest 100 devices with a machine's fingerprint",
   "admin.listFlags": "the flags that the gateway knows",
   "admin.listJobs": "the jobs of the gateway",
   "admin.listNodes": "a limit in the statement",
@@ -15,7 +15,7 @@ const BOUNDS: Readonly<Record<string, string>> = {
   "commands.getMany": "the ids in the request",
   "commands.poll": "`limit`",
   "commands.types": "the types that the gateway knows",
-  "deployments.listApps": "the devices of one deployment",
+  "deployments.listApps": "the first 100 apps of one deployment",
   "devices.getMany": "the ids in the request",
   "devices.provision": "the count in the request",
   "general.changelog": "the entries of the change log",
@@ -34,9 +34,21 @@ const BOUNDS: Readonly<Record<string, string>> = {
 interface Listed {
   readonly list?: string | undefined;
 }
-const plain = Object.entries(contract).flatMap(([group, { operations }]) =>
-  Object.entries<Listed>(operations).flatMap(([name, { list }]) => (list === "plain" ? [`${group}.${name}`] : [])),
-);
+const listed = (matches: (list: string) => boolean): string[] =>
+  Object.entries(contract).flatMap(([group, { operations }]) =>
+    Object.entries<Listed>(operations).flatMap(([name, { list }]) => (list !== undefined && matches(list) ? [`${group}.${name}`] : [])),
+  );
+const plain = listed((list) => list === "plain");
+const paged = listed((list) => list !== "plain");
+
+/** Of a page, which reads rows beyond those that it shows to filter and to count: `walk` for WALK_ROWS, else what bounds the rows of a tenant. */
+const WALKED: Readonly<Record<string, string>> = {};
+
+describe("lists in pages", () => {
+  test("name what bounds the rows that a page reads, and no other", () => {
+    expect(paged.sort()).toEqual(Object.keys(WALKED).sort());
+  });
+});
 
 describe("lists without pages", () => {
   test("name what bounds each of them, and no other", () => {

@@ -1,6 +1,6 @@
 // Lists of any length: pages that are read when they come into sight, and lists that go on from a cursor.
 import { type InfiniteData, type QueryKey, type UseInfiniteQueryOptions, type UseQueryOptions, useInfiniteQuery, useQueries } from "@tanstack/react-query";
-import { useCallback, useState } from "react";
+import { useCallback, useEffect, useState } from "react";
 
 export const PAGE_SIZE = 100;
 /** `cursor` of a list's beginning. */
@@ -60,7 +60,12 @@ export const useCursorList = <R>(options: Options): Listed<R> => {
     },
     [hasNextPage, isFetchingNextPage, fetchNextPage, length],
   );
-  return { count: length, row: (index) => rows[index], onSight, read: { data: data?.pages[0], error, refetch } };
+  // A page ends where the gateway stopped looking, so one without items need not be the last.
+  const isLooking = length === 0 && hasNextPage;
+  useEffect(() => {
+    if (isLooking && !isFetchingNextPage && error === null) void fetchNextPage();
+  }, [isLooking, isFetchingNextPage, error, fetchNextPage]);
+  return { count: length, row: (index) => rows[index], onSight, read: { data: isLooking ? undefined : data?.pages[0], error, refetch } };
 };
 /** For the options of `useCursorList`. */
 export const fromCursor = { initialCursor: FIRST, getNextPageParam: (last: PageOf<unknown>) => last.nextCursor } as const;

@@ -1,9 +1,10 @@
 // Rows of the audit log and the ends of its chains.
 import type { Prisma } from "../../../prisma/generated/client.ts";
 import type { Page } from "../../../protocol/index.ts";
+import { secondsFromNow } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
-import { createListing } from "../../core/rows/listing.ts";
+import { createLongListing } from "../../core/rows/listing.ts";
 import { given } from "../../core/rows/records.ts";
 import { statement } from "../../core/statements.ts";
 import type { SealedRow, SignedChain } from "./chain.ts";
@@ -98,14 +99,29 @@ const whereOf = (tenantId: string, { actor, action, resource, from, to }: AuditF
 });
 const dateOf = (text: string | undefined): Date | undefined => (text === undefined ? undefined : new Date(text));
 
-const listLogs = createListing("audit-logs", { sequence: { kind: "number" } }, { column: "sequence", kind: "number" });
+const listLogs = createLongListing("audit-logs", { sequence: { kind: "number" } }, { column: "sequence", kind: "number" });
 
-export const pageOfLogs = (db: Clients, tenantId: string, query: AuditFilter & Parameters<typeof listLogs>[0]): Promise<Page<SealedRow>> => {
-  const where = whereOf(tenantId, query);
+/** Times follow the sequence but for a database whose clock was set back, by less than this. */
+const SET_BACK_S = 3_600;
+/** The numbers between which all records of that time stand, so that a page does not look for them among all others. */
+const withinTimes = async (db: Clients, tenantId: string, { from, to }: AuditFilter): Promise<Prisma.AuditLogWhereInput> => {
+  const first = async (at: { readonly gte: Date } | { readonly lt: Date }, order: "asc" | "desc") =>
+    (await db.system.auditLog.findFirst({ where: { tenantId, at }, orderBy: { at: order }, select: { sequence: true } }))?.sequence;
+  const [lowest, highest] = await Promise.all([
+    from === undefined ? undefined : first({ gte: secondsFromNow(-SET_BACK_S, new Date(from)) }, "asc"),
+    to === undefined ? undefined : first({ lt: secondsFromNow(SET_BACK_S, new Date(to)) }, "desc"),
+  ]);
+  return { tenantId, sequence: given({ gte: lowest, lte: highest }) };
+};
+
+export const pageOfLogs = async (db: Clients, tenantId: string, query: AuditFilter & Parameters<typeof listLogs>[0]): Promise<Page<SealedRow>> => {
+  const within = await withinTimes(db, tenantId, query);
+  const where = { AND: [within, whereOf(tenantId, query)] };
   return listLogs(query, {
     owner: tenantId,
+    walk: (asked) => db.system.auditLog.findMany({ ...asked, where: { ...within, AND: asked.where }, select: { sequence: true } }),
     rows: (asked) => db.system.auditLog.findMany({ ...asked, where: { AND: [where, asked.where] } }),
-    count: () => db.system.auditLog.count({ where }),
+    count: (asked) => db.system.auditLog.count({ where: { AND: [where, asked.where] } }),
     record: toRow,
   });
 };

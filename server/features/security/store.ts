@@ -3,7 +3,7 @@ import { type Page, SecurityAlert, SecurityEvent, type SecurityEventType, type S
 import { secondsFromNow } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import { newId } from "../../core/ids.ts";
-import { createListing } from "../../core/rows/listing.ts";
+import { createLongListing } from "../../core/rows/listing.ts";
 import { type RowOf, recordOf } from "../../core/rows/records.ts";
 import type { SystemScope } from "../../core/scope.ts";
 
@@ -30,7 +30,7 @@ const toEvent = ({ eventId, type, severity, lastAt, firstAt, entityType, entityI
     details: { entityType, entityId, count, firstAt: firstAt.toISOString(), ipAddress, reason, operation },
   });
 
-const listEvents = createListing("security.events", { timestamp: { kind: "time", column: "lastAt" } }, { column: "eventId", kind: "text" });
+const listEvents = createLongListing("security.events", { timestamp: { kind: "time", column: "lastAt" } }, { column: "eventId", kind: "text" });
 type EventsQuery = Parameters<typeof listEvents>[0] & {
   readonly type?: SecurityEventType | undefined;
   readonly severity?: Severity | undefined;
@@ -42,16 +42,19 @@ type EventsQuery = Parameters<typeof listEvents>[0] & {
 export const pageOfEvents = (db: Clients, scope: SystemScope, query: EventsQuery): Promise<Page<SecurityEvent>> => {
   const { securityEvent } = db.for(scope);
   const { type, severity, from, to, entityId } = query;
+  const within =
+    from === undefined && to === undefined ? {} : { lastAt: { ...(from === undefined ? {} : { gte: from }), ...(to === undefined ? {} : { lt: to }) } };
   const where = {
+    ...within,
     ...(type === undefined ? {} : { type }),
     ...(severity === undefined ? {} : { severity }),
     ...(entityId === undefined ? {} : { entityId }),
-    ...(from === undefined && to === undefined ? {} : { lastAt: { ...(from === undefined ? {} : { gte: from }), ...(to === undefined ? {} : { lt: to }) } }),
   };
   return listEvents(query, {
     owner: scope.tenantId,
+    walk: (asked) => securityEvent.findMany({ ...asked, where: { ...within, AND: asked.where }, select: { lastAt: true, eventId: true } }),
     rows: (asked) => securityEvent.findMany({ ...asked, where: { ...where, AND: asked.where } }),
-    count: () => securityEvent.count({ where }),
+    count: (asked) => securityEvent.count({ where: { ...where, AND: asked.where } }),
     record: toEvent,
   });
 };
@@ -59,7 +62,7 @@ export const pageOfEvents = (db: Clients, scope: SystemScope, query: EventsQuery
 type AlertRow = Omit<RowOf<typeof SecurityAlert>, "id"> & { readonly alertId: string };
 const toAlert = ({ alertId, ...row }: AlertRow): SecurityAlert => recordOf(SecurityAlert, { ...row, id: alertId });
 
-const listAlerts = createListing("security.alerts", { createdAt: { kind: "time" }, lastEventAt: { kind: "time" } }, { column: "alertId", kind: "text" });
+const listAlerts = createLongListing("security.alerts", { createdAt: { kind: "time" }, lastEventAt: { kind: "time" } }, { column: "alertId", kind: "text" });
 type AlertsQuery = Parameters<typeof listAlerts>[0] & {
   readonly type?: SecurityEventType | undefined;
   readonly severity?: Severity | undefined;
@@ -72,8 +75,9 @@ export const pageOfSecurityAlerts = (db: Clients, scope: SystemScope, query: Ale
   const where = { ...(type === undefined ? {} : { type }), ...(severity === undefined ? {} : { severity }), ...(status === undefined ? {} : { status }) };
   return listAlerts(query, {
     owner: scope.tenantId,
+    walk: (asked) => securityAlert.findMany({ ...asked, where: asked.where, select: { createdAt: true, lastEventAt: true, alertId: true } }),
     rows: (asked) => securityAlert.findMany({ ...asked, where: { ...where, AND: asked.where } }),
-    count: () => securityAlert.count({ where }),
+    count: (asked) => securityAlert.count({ where: { ...where, AND: asked.where } }),
     record: toAlert,
   });
 };

@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
 import { api } from "../../api/client.ts";
-import { PAGE_SIZE, usePages } from "../../api/lists.ts";
+import { fromCursor, PAGE_SIZE, useCursorList } from "../../api/lists.ts";
 import { useMay } from "../../api/session.ts";
 import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
 import { Empty, Loaded } from "../../ui/parts.tsx";
@@ -55,7 +55,7 @@ export const AlertList = () => {
   const navigate = useNavigate();
   const keys = useFilterKeys();
   const query = queryOf(filters);
-  const list = usePages<Alert>((page) => api.alerts.list.queryOptions({ ...query, page, pageSize: PAGE_SIZE }));
+  const list = useCursorList<Alert>(api.alerts.list.infiniteQueryOptions({ ...query, pageSize: PAGE_SIZE }, fromCursor));
   const setFilters = useCallback((next: Filters) => void navigate({ to: "/alerts", search: readAlertSearch(next), replace: true }), [navigate]);
   const show = useCallback(
     (alertId?: string): void => void navigate({ to: "/alerts", search: (before) => readAlertSearch({ ...before, open: alertId }) }),

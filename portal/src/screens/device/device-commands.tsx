@@ -2,7 +2,7 @@
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useCallback } from "react";
 import { api } from "../../api/client.ts";
-import { PAGE_SIZE, usePages } from "../../api/lists.ts";
+import { fromCursor, PAGE_SIZE, useCursorList } from "../../api/lists.ts";
 import { CODE, type CommandRow, LASTED, QUEUED, STATUS, TYPE } from "../../parts/command-columns.tsx";
 import { CommandPanel } from "../../parts/command-panel.tsx";
 import { text as commandText } from "../../parts/text.ts";
@@ -19,7 +19,7 @@ export const DeviceCommands = ({ onPing }: { readonly onPing: (() => void) | nul
   const { deviceId } = route.useParams();
   const { command } = route.useSearch();
   const navigate = useNavigate();
-  const list = usePages<CommandRow>((page) => api.commands.list.queryOptions({ deviceId, page, pageSize: PAGE_SIZE }));
+  const list = useCursorList<CommandRow>(api.commands.list.infiniteQueryOptions({ deviceId, pageSize: PAGE_SIZE }, fromCursor));
   const show = (commandId: string): void => void navigate({ to: "/devices/$deviceId", params: { deviceId }, search: { command: commandId } });
   const close = useCallback(() => void navigate({ to: "/devices/$deviceId", params: { deviceId }, search: {} }), [navigate, deviceId]);
   return (

@@ -3,7 +3,7 @@ import type { SecurityAlert } from "@mooring/client";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useCallback } from "react";
 import { api } from "../../api/client.ts";
-import { PAGE_SIZE, usePages } from "../../api/lists.ts";
+import { fromCursor, PAGE_SIZE, useCursorList } from "../../api/lists.ts";
 import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
 import { Empty, Loaded } from "../../ui/parts.tsx";
 import { Split } from "../../ui/split.tsx";
@@ -37,7 +37,7 @@ const KEYS: readonly FilterKey[] = [
 export const AlertList = () => {
   const { open, tab: _, entityId: __, ...filters } = route.useSearch();
   const navigate = useNavigate();
-  const list = usePages<SecurityAlert>((page) => api.security.listAlerts.queryOptions({ ...knownType(filters), page, pageSize: PAGE_SIZE }));
+  const list = useCursorList<SecurityAlert>(api.security.listAlerts.infiniteQueryOptions({ ...knownType(filters), pageSize: PAGE_SIZE }, fromCursor));
   const setFilters = useCallback((next: Filters) => void navigate({ to: "/security", search: readSecuritySearch(next), replace: true }), [navigate]);
   const show = useCallback(
     (alertId?: string): void => void navigate({ to: "/security", search: (before) => readSecuritySearch({ ...before, open: alertId }) }),

@@ -3,7 +3,7 @@ import type { SecurityEvent } from "@mooring/client";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useCallback } from "react";
 import { api } from "../../api/client.ts";
-import { PAGE_SIZE, usePages } from "../../api/lists.ts";
+import { fromCursor, PAGE_SIZE, useCursorList } from "../../api/lists.ts";
 import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
 import { Empty, Loaded } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
@@ -34,7 +34,7 @@ export const EventList = () => {
   const { type, severity, entityId } = route.useSearch();
   const navigate = useNavigate();
   const query = readSecuritySearch({ type, severity, entityId });
-  const list = usePages<SecurityEvent>((page) => api.security.listEvents.queryOptions({ ...knownType(query), page, pageSize: PAGE_SIZE }));
+  const list = useCursorList<SecurityEvent>(api.security.listEvents.infiniteQueryOptions({ ...knownType(query), pageSize: PAGE_SIZE }, fromCursor));
   const setFilters = useCallback(
     ({ q, ...next }: Filters) =>
       void navigate({ to: "/security", search: readSecuritySearch({ ...next, ...(q === undefined ? {} : { entityId: q }), tab: "events" }), replace: true }),

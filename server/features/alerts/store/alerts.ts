@@ -4,7 +4,7 @@ import { isLimited } from "../../../core/access.ts";
 import { secondsFromNow } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
-import { createListing } from "../../../core/rows/listing.ts";
+import { createListing, createLongListing } from "../../../core/rows/listing.ts";
 import { given, recordOf } from "../../../core/rows/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
@@ -73,7 +73,8 @@ const visibleIds = async (db: Clients, scope: SystemScope, deviceId?: string): P
   return groups.map(({ alertId }) => alertId);
 };
 
-const list = createListing("alerts", { startedAt: { kind: "time" }, lastSeenAt: { kind: "time" } }, { column: "alertId", kind: "text" });
+const list = createLongListing("alerts", { startedAt: { kind: "time" }, lastSeenAt: { kind: "time" } }, { column: "alertId", kind: "text" });
+const KEYS = { startedAt: true, lastSeenAt: true, alertId: true } as const;
 type AlertsQuery = Parameters<typeof list>[0] & {
   readonly status?: readonly string[] | undefined;
   readonly severity?: readonly string[] | undefined;
@@ -82,6 +83,7 @@ type AlertsQuery = Parameters<typeof list>[0] & {
 };
 
 export const pageOfAlerts = async (db: Clients, scope: SystemScope, query: AlertsQuery): Promise<Page<Alert>> => {
+  const { tenantId } = scope;
   const { alert } = db.for(scope);
   const { status, severity, ruleId, deviceId } = query;
   const ids = await visibleIds(db, scope, deviceId);
@@ -92,9 +94,10 @@ export const pageOfAlerts = async (db: Clients, scope: SystemScope, query: Alert
     ...(ids === null ? {} : { alertId: { in: ids } }),
   };
   const { items, ...page } = await list(query, {
-    owner: scope.tenantId,
+    owner: tenantId,
+    walk: (asked) => db.for({ tenantId }).alert.findMany({ ...asked, where: asked.where, select: KEYS }),
     rows: (asked) => alert.findMany({ ...asked, where: { ...where, AND: asked.where } }),
-    count: () => alert.count({ where }),
+    count: (asked) => alert.count({ where: { ...where, AND: asked.where } }),
     record: (row: Row) => row,
   });
   return { items: await shown(db, scope, items), ...page };

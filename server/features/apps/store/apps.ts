@@ -55,8 +55,10 @@ export const findApp = async (db: Clients, scope: SystemScope, appId: string): P
 export const appsOnDevice = async (db: Clients, scope: SystemScope, deviceId: string): Promise<readonly AppRow[]> =>
   (await db.for(scope).app.findMany({ where: { deviceId, ...existing }, orderBy: { appId: "asc" } })).map(toAppRow);
 
+/** One is usual. */
+const MAX_OF_DEPLOYMENT = 100;
 export const appsOfDeployment = async (db: Clients, scope: SystemScope, deploymentId: string): Promise<readonly AppRow[]> =>
-  (await db.for(scope).app.findMany({ where: { deploymentId, ...existing }, orderBy: { appId: "asc" } })).map(toAppRow);
+  (await db.for(scope).app.findMany({ where: { deploymentId, ...existing }, orderBy: { appId: "asc" }, take: MAX_OF_DEPLOYMENT })).map(toAppRow);
 
 const LOCK_ONE = statement<{ readonly app_id: string }>(
   "apps.lockOne",

@@ -9,12 +9,22 @@ import type { DeviceLookup } from "../../../core/ports/lookups.ts";
 import { bindingOf, readCursor, writeCursor } from "../../../core/rows/cursor.ts";
 import { findEventVersion } from "../../../core/rows/event-version.ts";
 import { partOf } from "../../../core/rows/records.ts";
+import { refuseTooFar } from "../../../core/rows/walk.ts";
 import type { TenantScope } from "../../../core/scope.ts";
 import type { Db } from "../../../platform/database/db.ts";
 import { blockedBy } from "../blocked-by.ts";
 import { COMMAND_TYPES } from "../command-types.ts";
 import { toCommand } from "../records.ts";
-import { countCommands, getCommands, listAllCommands, listCommands, type NamedRow, summarizeCommands, type TenantCommandFilter } from "../store/list.ts";
+import {
+  countCommands,
+  getCommands,
+  listAllCommands,
+  listCommands,
+  type NamedRow,
+  summarizeCommands,
+  type TenantCommandFilter,
+  type Walked,
+} from "../store/list.ts";
 import { findCommand, readSurroundings } from "../store/read.ts";
 import type { CommandRow } from "../store/rows.ts";
 import { readTimeline } from "../store/timeline.ts";
@@ -42,14 +52,15 @@ type Read<N extends Names> = Pick<Handlers<typeof contract.commands>, N>;
 export const createReadOperations = (deps: ReadDeps): Read<Names> => ({ ...lists(deps), ...single(deps) });
 
 /** The page of so many rows, of which one more was read. */
-const pageOf = <R, T>(
-  rows: readonly R[],
+const pageOf = <R, T, K extends string | number>(
+  { rows, reached }: Walked<R, K>,
   limit: number,
-  { record, cursor }: { readonly record: (row: R) => T; readonly cursor: (last: R) => string },
+  { record, key, binding }: { readonly record: (row: R) => T; readonly key: (last: R) => K; readonly binding: string },
 ): Page<T> => {
   const shown = rows.slice(0, limit);
   const last = shown.at(-1);
-  return { items: shown.map(record), ...(rows.length <= limit || last === undefined ? {} : { nextCursor: cursor(last) }) };
+  const end = rows.length > limit && last !== undefined ? key(last) : reached;
+  return { items: shown.map(record), ...(end === null ? {} : { nextCursor: writeCursor(binding, [end]) }) };
 };
 
 /** Without payload and output, with the names of its device and its creator. */
@@ -68,10 +79,11 @@ const summaries = async (db: Db, scope: TenantScope, rows: readonly NamedRow[]):
 const listOfTenant = async (db: Db, scope: TenantScope, input: TenantCommandFilter & PageQuery): Promise<Page<CommandSummary>> => {
   const binding = bindingOf("all-commands", scope.tenantId, input);
   const { limit } = toWindow(input);
-  const [after = null] = (readCursor(input.cursor, binding, [{ kind: "text" }]) ?? []) as string[]; // as: of this kind
-  const rows = await listAllCommands(db, scope, input, { after, limit: limit + 1 });
-  const record = await summaries(db, scope, rows);
-  return pageOf(rows, limit, { record, cursor: ({ row }) => writeCursor(binding, [row.commandId]) });
+  const isOfDevice = input.deviceId !== undefined;
+  const [after = null] = (readCursor(input.cursor, binding, [{ kind: isOfDevice ? "number" : "text" }]) ?? []) as (string | number)[]; // as: of this kind
+  const found = await listAllCommands(db, scope, input, { after, limit: limit + 1 });
+  const record = await summaries(db, scope, found.rows);
+  return pageOf(found, limit, { record, key: ({ row }) => (isOfDevice ? row.seq : row.commandId), binding });
 };
 
 const lists = ({ db, clock, devices }: ReadDeps): Read<"list" | "listAll" | "listPartial" | "getMany" | "summary" | "types"> => ({
@@ -81,11 +93,12 @@ const lists = ({ db, clock, devices }: ReadDeps): Read<"list" | "listAll" | "lis
     const binding = bindingOf("commands", scope.tenantId, input);
     const { limit, offset } = toWindow(input);
     const [beforeSeq = null] = (readCursor(input.cursor, binding, [{ kind: "number" }]) ?? []) as number[]; // as: of this kind
-    const [rows, total] = await Promise.all([
+    const [found, total] = await Promise.all([
       listCommands(db, scope, input, { limit: limit + 1, offset, beforeSeq }),
-      input.cursor === undefined ? countCommands(db, scope, input) : undefined,
+      input.cursor === undefined ? countCommands(db, scope, input) : null,
     ]);
-    return { ...pageOf(rows, limit, { record: toCommand, cursor: ({ seq }) => writeCursor(binding, [seq]) }), ...(total === undefined ? {} : { total }) };
+    if (found.reached !== null) refuseTooFar(offset);
+    return { ...pageOf(found, limit, { record: toCommand, key: ({ seq }) => seq, binding }), ...(total === null ? {} : { total }) };
   },
   listAll: ({ scope }, input) => listOfTenant(db, scope, input),
   listPartial: async ({ scope }, { fields, ...input }) => {

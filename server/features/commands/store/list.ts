@@ -2,6 +2,7 @@
 import { encodeTime } from "ulid";
 import type { CommandStatus } from "../../../../protocol/index.ts";
 import { limitsValue, withinLimits } from "../../../core/access.ts";
+import { WALK_ROWS } from "../../../core/rows/walk.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 import type { Db } from "../../../platform/database/db.ts";
@@ -29,11 +30,20 @@ const filterValues = ({ tenantId }: SystemScope, { status, type, createdBy, open
   since ?? null,
 ];
 
-const LIST = statement<DbRow>(
+const BEFORE = "c.tenant_id = $1 and c.device_id = $7 and c.seq < coalesce($8::bigint, 9223372036854775807)";
+// A page looks at so many of the device's newest commands, and ends where it stopped.
+const REACHED = `with w as materialized (
+  select (select c.seq from commands c where ${BEFORE} order by c.seq desc offset $9::int - 1 limit 1) as reached)`;
+const OF_DEVICE = `commands_now c where ${MATCHING} and ${BEFORE} and c.seq >= coalesce(w.reached, 0)`;
+const LIST = statement<Partial<DbRow> & { readonly reached: number | null }>(
   "commands.list",
-  `select ${ALL_COLUMNS} from commands_now c where ${MATCHING} and c.device_id = $7 and c.seq < coalesce($8::bigint, 9223372036854775807) order by c.seq desc limit $9 offset $10`,
+  `${REACHED} select w.reached, l.* from w left join lateral (
+     select ${ALL_COLUMNS} from ${OF_DEVICE} order by c.seq desc limit $10 offset $11) l on true order by l.seq desc`,
 );
-const COUNT = statement<{ readonly total: number }>("commands.count", `select count(*) as total from commands_now c where ${MATCHING} and c.device_id = $7`);
+const COUNT = statement<{ readonly total: number | null }>(
+  "commands.count",
+  `${REACHED} select case when w.reached is null then (select count(*) from ${OF_DEVICE}) end as total from w`,
+);
 
 export interface CommandWindow {
   readonly limit: number;
@@ -42,16 +52,26 @@ export interface CommandWindow {
   readonly beforeSeq: number | null;
 }
 
+/** Some rows of a list, and the last command that it looked at when there are more. */
+export interface Walked<R, K> {
+  readonly rows: readonly R[];
+  readonly reached: K | null;
+}
+
 export const listCommands = async (
   db: Db,
   scope: SystemScope,
   filter: CommandFilter & { readonly deviceId: string },
   { limit, offset, beforeSeq }: CommandWindow,
-): Promise<readonly CommandRow[]> => (await db.query(LIST, [...filterValues(scope, filter), filter.deviceId, beforeSeq, limit, offset])).map(toRow);
+): Promise<Walked<CommandRow, number>> => {
+  const found = await db.query(LIST, [...filterValues(scope, filter), filter.deviceId, beforeSeq, WALK_ROWS, limit, offset]);
+  return { rows: found.flatMap((row) => (isFound(row) ? [toRow(row)] : [])), reached: found[0]?.reached ?? null };
+};
 
-export const countCommands = async (db: Db, scope: SystemScope, filter: CommandFilter & { readonly deviceId: string }): Promise<number> => {
-  const [row] = await db.query(COUNT, [...filterValues(scope, filter), filter.deviceId]);
-  return row?.total ?? 0;
+/** Null: there are too many to look at. */
+export const countCommands = async (db: Db, scope: SystemScope, filter: CommandFilter & { readonly deviceId: string }): Promise<number | null> => {
+  const [row] = await db.query(COUNT, [...filterValues(scope, filter), filter.deviceId, null, WALK_ROWS]);
+  return row?.total ?? null;
 };
 
 /** A row without payload and output, with its device's name. */
@@ -62,6 +82,7 @@ export interface NamedRow {
 interface NamedDbRow extends DbRow {
   readonly device_name: string | null;
 }
+const isFound = <R extends DbRow>(row: Partial<R>): row is R => typeof row.command_id === "string";
 const toNamed = (row: NamedDbRow): NamedRow => ({ row: toRow(row), deviceName: row.device_name });
 
 /** For a caller who is limited to some devices; the parameter is `limitsValue`. */
@@ -70,26 +91,64 @@ const seen = (n: string): string =>
 
 const BLOCKED = "(c.finished_at is null and c.status = 'queued' and c.available_at <= now())";
 type Order = "newest" | "oldest";
-const ORDERS = { newest: { direction: "desc", beyond: "<" }, oldest: { direction: "asc", beyond: ">" } } as const;
-// Open commands are few; ended ones come in the order of the primary key. Each branch reads no more than it needs.
-const OPEN_ONES = `(select ${OPEN_COLUMNS} from command_queue q ${WITH_COMMAND})`;
+const ORDERS = {
+  newest: { direction: "desc", beyond: "<", upTo: ">=" },
+  oldest: { direction: "asc", beyond: ">", upTo: "<=" },
+} as const;
+// In the order of its ids, which is that of the primary key; a device's own in the order of its queue, which an index has too.
+const KEYS = {
+  tenant: {
+    column: "command_id",
+    least: "''",
+    most: `'cmd_${"z".repeat(26)}'`,
+    type: "text",
+    within: (c: string) => `${c}.tenant_id = $1 and ${c}.command_id >= $9 and $12::text is null`,
+  },
+  device: {
+    column: "seq",
+    least: "0",
+    most: "9223372036854775807",
+    type: "bigint",
+    within: (c: string) => `${c}.tenant_id = $1 and ${c}.device_id = $12 and $9::text is not null`,
+  },
+} as const;
+type Among = keyof typeof KEYS;
+// Open commands are few; those of other tenants are left out before they are looked up. The ended ones are looked at in the order of the list, up to $13 of them: no filter has an index, because each would cost every
+// command more than a page that ends early costs its reader. Each branch reads no more than it needs.
+const openOnes = (condition: string): string => `(select ${OPEN_COLUMNS} from command_queue q ${WITH_COMMAND} where ${condition})`;
 const ENDED_ONES = `(select ${ENDED_COLUMNS} from commands c where c.finished_at is not null)`;
-const branch = (order: Order, source: string, condition: string): string =>
-  `(select ${LIGHT_COLUMNS} from ${source} c where ${MATCHING} and ${condition} and ($7::boolean is null or $7 = ${BLOCKED})
-      and c.command_id ${ORDERS[order].beyond} $8 and c.command_id >= $9 and ($12::text is null or c.device_id = $12) and ${seen("$11")}
-      order by c.command_id ${ORDERS[order].direction} limit $10)`;
-const allIn = (order: Order): string =>
-  `select c.*, coalesce(d.name, d.hostname) as device_name
-     from (${branch(order, OPEN_ONES, "$5 is distinct from false")}
-           union all ${branch(order, ENDED_ONES, "$5 is distinct from true and $7 is distinct from true")}) c
-     left join devices d on d.tenant_id = c.tenant_id and d.device_id = c.device_id order by c.command_id ${ORDERS[order].direction} limit $10`;
-const LIST_ALL = {
-  newest: statement<NamedDbRow>("commands.listAll", allIn("newest")),
-  oldest: statement<NamedDbRow>("commands.listAllOldest", allIn("oldest")),
+const listIn = (order: Order, among: Among): string => {
+  const { direction, beyond, upTo } = ORDERS[order];
+  const { column, least, most, type, within } = KEYS[among];
+  const [first, last] = order === "newest" ? [most, least] : [least, most];
+  // No alternatives, which an index would not take for a range.
+  const next = (c: string) => `${within(c)} and ${c}.${column} ${beyond} coalesce($8::text::${type}, ${first})`;
+  const near = (c: string) => `${next(c)} and ${c}.${column} ${upTo} coalesce(w.reached, ${last})`;
+  const branch = (source: string, condition: string): string =>
+    `(select ${LIGHT_COLUMNS} from ${source} c where ${MATCHING} and ${near("c")}
+        and ${condition} and ($7::boolean is null or $7 = ${BLOCKED}) and ${seen("$11")} order by c.${column} ${direction} limit $10)`;
+  return `with w as materialized (
+    select (select c.${column} from commands c where $13::int is not null and ${next("c")} order by c.${column} ${direction} offset $13 - 1 limit 1) as reached)
+    select w.reached, l.* from w left join lateral (
+      select c.*, coalesce(d.name, d.hostname) as device_name
+        from (${branch(openOnes(near("q")), "$5 is distinct from false")}
+              union all ${branch(ENDED_ONES, "$5 is distinct from true and $7 is distinct from true")}) c
+        left join devices d on d.tenant_id = c.tenant_id and d.device_id = c.device_id order by c.${column} ${direction} limit $10) l on true
+     order by l.${column} ${direction}`;
 };
+type ListedRow = Partial<NamedDbRow> & { readonly reached: string | number | null };
+const LIST_ALL = {
+  tenant: {
+    newest: statement<ListedRow>("commands.listAll", listIn("newest", "tenant")),
+    oldest: statement<ListedRow>("commands.listAllOldest", listIn("oldest", "tenant")),
+  },
+  device: {
+    newest: statement<ListedRow>("commands.listOfDevice", listIn("newest", "device")),
+    oldest: statement<ListedRow>("commands.listOfDeviceOldest", listIn("oldest", "device")),
+  },
+} as const;
 
-/** After every id and before every id. */
-const NEWEST = `cmd_${"z".repeat(26)}`;
+/** Before every id. */
 const OLDEST = "cmd_";
 /** The clocks of nodes and database may differ. */
 const SKEW_MS = 3_600_000;
@@ -103,16 +162,19 @@ export interface TenantCommandFilter extends CommandFilter {
 }
 
 /** The tenant's commands after one of them in that order, or from the first. */
+/** The tenant's commands after one of them in that order, or from the first. */
 export const listAllCommands = async (
   db: Db,
   scope: SystemScope,
   filter: TenantCommandFilter,
-  { after, limit }: { readonly after: string | null; readonly limit: number },
-): Promise<readonly NamedRow[]> => {
+  { after, limit }: { readonly after: string | number | null; readonly limit: number },
+): Promise<Walked<NamedRow, string | number>> => {
   const from = filter.since === undefined ? OLDEST : idSince(Date.parse(filter.since));
-  const { order = "newest", blocked = null, deviceId = null } = filter;
-  const beyond = after ?? (order === "newest" ? NEWEST : OLDEST);
-  return (await db.query(LIST_ALL[order], [...filterValues(scope, filter), blocked, beyond, from, limit, limitsValue(scope), deviceId])).map(toNamed);
+  const { order = "newest", blocked = null, deviceId = null, open } = filter;
+  const walk = open === true || blocked === true ? null : WALK_ROWS;
+  const values = [...filterValues(scope, filter), blocked, after, from, limit, limitsValue(scope), deviceId, walk];
+  const found = await db.query(LIST_ALL[deviceId === null ? "tenant" : "device"][order], values);
+  return { rows: found.flatMap((row) => (isFound(row) ? [toNamed(row)] : [])), reached: found[0]?.reached ?? null };
 };
 
 const GET_MANY = statement<NamedDbRow>(
@@ -127,7 +189,7 @@ export const getCommands = async (db: Db, scope: SystemScope, commandIds: readon
 const SUMMARIZE = statement<{ readonly status: string; readonly open: boolean; readonly count: number; readonly past: number; readonly blocked: number }>(
   "commands.summarize",
   `select c.status, true as open, count(*), count(*) filter (where c.deadline_at < now()) as past, count(*) filter (where ${BLOCKED}) as blocked
-     from ${OPEN_ONES} c where c.tenant_id = $1 and ${seen("$3")} group by c.status
+     from ${openOnes("q.tenant_id = $1")} c where ${seen("$3")} group by c.status
    union all select c.status, false, count(*), 0, 0 from commands c
     where c.tenant_id = $1 and c.finished_at is not null and c.command_id >= $2 and c.issued_at > now() - interval '1 day' and ${seen("$3")} group by c.status`,
 );

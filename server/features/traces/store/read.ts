@@ -4,7 +4,7 @@ import { FIRST, type Page, type TraceSummary } from "../../../../protocol/index.
 import { isLimited } from "../../../core/access.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
-import { createListing } from "../../../core/rows/listing.ts";
+import { createLongListing } from "../../../core/rows/listing.ts";
 import { given } from "../../../core/rows/records.ts";
 import type { TenantScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
@@ -13,7 +13,7 @@ import { listNarrow, type NarrowRow } from "./narrow.ts";
 
 const has = (value: string | undefined) => (value === undefined ? undefined : { has: value });
 
-const conditionOf = (filter: TraceFilter, { fromMs, toMs }: TraceWindow): Prisma.TraceWhereInput => {
+const conditionOf = (filter: TraceFilter, { fromMs, toMs }: TraceWindow) => {
   const { service, operation, deviceId, appId, status, minDurationMs, maxDurationMs, requestId } = filter;
   const duration = given({
     gte: minDurationMs === undefined ? undefined : BigInt(minDurationMs) * 1_000n,
@@ -42,7 +42,7 @@ const toSummary = ({ startUs, durationUs, services, ...row }: Omit<NarrowRow, "s
   services: [...services],
 });
 
-const listTraces = createListing("traces", { startUs: { kind: "number" } }, { column: "traceId", kind: "text" });
+const listTraces = createLongListing("traces", { startUs: { kind: "number" } }, { column: "traceId", kind: "text" });
 
 export interface TraceQuery extends TraceFilter {
   readonly cursor?: string | undefined;
@@ -60,10 +60,14 @@ export const pageOfTraces = async (
   const asked = { ...query, cursor: query.cursor ?? FIRST, sort: "-startUs" };
   return listTraces(asked, {
     owner: scope.tenantId,
-    rows: async (part, last): Promise<readonly (NarrowRow | Prisma.TraceModel)[]> =>
+    walk: (part) =>
+      db
+        .for({ tenantId: scope.tenantId })
+        .trace.findMany({ ...part, where: { startUs: where.startUs, AND: part.where }, select: { startUs: true, traceId: true } }),
+    rows: async (part, last, upTo): Promise<readonly (NarrowRow | Prisma.TraceModel)[]> =>
       visible === null
         ? db.for(scope).trace.findMany({ ...part, where: { AND: [where, part.where] } })
-        : listNarrow(db, scope, { query, window, visible, last, take: part.take }),
+        : listNarrow(db, scope, { query, window, visible, last, upTo, take: part.take }),
     count: () => Promise.resolve(0),
     record: toSummary,
   });

@@ -3,7 +3,7 @@ import { type contract, DeliveryAttempt, FIRST, type Page, WebhookDelivery } fro
 import type { Clients } from "../../../core/database.ts";
 import { AppError } from "../../../core/errors.ts";
 import type { Handlers } from "../../../core/feature.ts";
-import { createListing } from "../../../core/rows/listing.ts";
+import { createLongListing } from "../../../core/rows/listing.ts";
 import { given, recordOf } from "../../../core/rows/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import type { FeatureKit } from "../../kit.ts";
@@ -16,7 +16,7 @@ import { markDue, redeliver } from "../store/fan-out.ts";
 const toDelivery = (row: DeliveryRow): WebhookDelivery => recordOf(WebhookDelivery, row);
 
 // Ids of events sort by time, so a replay does not move a delivery to another place.
-const list = createListing("webhook-deliveries", { eventId: { kind: "text" } }, { column: "eventId", kind: "text" });
+const list = createLongListing("webhook-deliveries", { eventId: { kind: "text" } }, { column: "eventId", kind: "text" });
 interface Asked {
   readonly webhookId: string;
   readonly status?: string | undefined;
@@ -31,6 +31,7 @@ const page = (db: Clients, scope: SystemScope, query: Asked): Promise<Page<Webho
     { ...query, cursor: query.cursor ?? FIRST, sort: "-eventId" },
     {
       owner: scope.tenantId,
+      walk: (asked) => webhookDelivery.findMany({ ...asked, where: { webhookId, AND: asked.where }, select: { eventId: true } }),
       rows: (asked) => webhookDelivery.findMany({ ...asked, where: { ...where, AND: asked.where } }),
       count: async () => 0,
       record: toDelivery,

@@ -6,10 +6,11 @@ import { AppError } from "../../../core/errors.ts";
 import type { DispatchedEvent } from "../../../core/events.ts";
 import type { Handlers } from "../../../core/feature.ts";
 import { bindingOf, readCursor, writeCursor } from "../../../core/rows/cursor.ts";
+import { WALK_ROWS } from "../../../core/rows/walk.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import type { FeatureKit } from "../../kit.ts";
 import { bodyOf } from "../delivery/payload.ts";
-import { findEvent, findEvents } from "../store/events.ts";
+import { type EventEnds, findEnds, findEvent, findEvents } from "../store/events.ts";
 import { DURABLE_EVENTS, matches } from "./event-patterns.ts";
 
 export interface EventLogDeps extends Pick<FeatureKit, "db"> {
@@ -55,6 +56,18 @@ const typesOf = (asked: readonly string[]): readonly string[] => {
 const dateOf = (text: string | undefined): Date | null => (text === undefined ? null : new Date(text));
 const SEQUENCE = [{ kind: "number" }] as const;
 
+/** What a page looks at, exclusive on both sides, because numbers have no gaps; and the last that it looks at, unless it is the log's last. */
+const boundsOf = (start: number | null, isAscending: boolean, { lowest, highest }: EventEnds) => {
+  if (isAscending) {
+    const above = Math.max(start ?? 0, lowest - 1);
+    const below = above + WALK_ROWS + 1;
+    return { bounds: { above, below }, reached: below > highest ? undefined : below - 1 };
+  }
+  const below = Math.min(start ?? highest + 1, highest + 1);
+  const above = Math.max(0, below - WALK_ROWS - 1);
+  return { bounds: { above, below }, reached: above < lowest ? undefined : above + 1 };
+};
+
 export const createEventLog = ({ db, deviceIds }: EventLogDeps): Pick<Handlers<typeof contract.webhooks>, "eventTypes" | "listEvents" | "getEvent"> => {
   const visible = async (scope: SystemScope): Promise<readonly string[] | null> => (isLimited(scope) ? deviceIds(scope) : null);
   const find = async (scope: SystemScope, eventId: string): Promise<DispatchedEvent> => {
@@ -78,12 +91,12 @@ export const createEventLog = ({ db, deviceIds }: EventLogDeps): Pick<Handlers<t
       const last = readCursor(cursor, binding, SEQUENCE);
       const start = last === null ? (after === undefined ? null : (await find(scope, after)).sequence) : Number(last[0]);
       const { limit } = toWindow(query);
-      const bounds = isAscending ? { above: start ?? 0, below: Number.MAX_SAFE_INTEGER } : { above: 0, below: start ?? Number.MAX_SAFE_INTEGER };
+      const { bounds, reached } = boundsOf(start, isAscending, await findEnds(db, tenantId));
       const filter = { types: types === undefined ? null : typesOf(types), subjectId: subjectId ?? null, since: dateOf(since), until: dateOf(until) };
       const found = await findEvents(db, { tenantId, ...bounds, ...filter, deviceIds: await visible(scope) }, { isAscending, limit: limit + 1 });
       const page = found.slice(0, limit);
-      const end = page.at(-1);
-      return { items: page.map(toRecord), ...(found.length <= limit || end === undefined ? {} : { nextCursor: writeCursor(binding, [end.sequence]) }) };
+      const next = found.length > limit ? page.at(-1)?.sequence : reached;
+      return { items: page.map(toRecord), ...(next === undefined ? {} : { nextCursor: writeCursor(binding, [next]) }) };
     },
   };
 };

@@ -33,6 +33,19 @@ const NEWEST_FIRST = statement<EventRow>("webhooks.eventsNewestFirst", matching(
 /** Most pages are full after so few events; only a filter that fits rarely looks at more. */
 const FIRST_LOOK = 2_000;
 
+/** The lowest and the highest sequence number of a tenant's events. */
+export interface EventEnds {
+  readonly lowest: number;
+  readonly highest: number;
+}
+const ENDS = statement<EventEnds>(
+  "webhooks.eventEnds",
+  `select coalesce((select last_sequence - cardinality(positions) + 1 from outbox_dispatches where tenant_id = $1 order by last_sequence limit 1), 1) as lowest,
+     coalesce((select last_sequence from outbox_dispatches where tenant_id = $1 order by last_sequence desc limit 1), 0) as highest`,
+);
+export const findEnds = async (db: Query, tenantId: string): Promise<EventEnds> => (await db.query(ENDS, [tenantId]))[0] ?? { lowest: 1, highest: 0 };
+
+/** Between `above` and `below` no more than a page may look at. */
 export const findEvents = async (
   db: Query,
   { tenantId, above, below, types, subjectId, since, until, deviceIds }: EventFilter,
