@@ -5,6 +5,7 @@ import { fleet, fleetSize } from "./benches/fleet.ts";
 import { handshake } from "./benches/handshake.ts";
 import { heartbeats } from "./benches/heartbeats.ts";
 import { ingest } from "./benches/ingest.ts";
+import { lists } from "./benches/lists.ts";
 import { memory } from "./benches/memory.ts";
 import { nodes } from "./benches/nodes.ts";
 import { oneEach } from "./benches/one-each.ts";
@@ -14,7 +15,7 @@ import { webhooks } from "./benches/webhooks.ts";
 import { compileLoader } from "./loader.ts";
 import type { MetricId } from "./metrics.ts";
 import { BENCH_HELP, type BenchOptions, isWanted, readOptions, UsageError } from "./options.ts";
-import { COMMANDS, FULL, QUICK, WEBHOOKS } from "./plan.ts";
+import { COMMANDS, FULL, LISTS, QUICK, WEBHOOKS } from "./plan.ts";
 import { mediansOf } from "./repeat.ts";
 import { document, type Finding, save, table, toResult } from "./report.ts";
 import { InvalidRun } from "./rounds.ts";
@@ -59,6 +60,7 @@ const BENCHES: readonly Bench[] = [
     run: (stage, options) => fleet(stage, { idle: isWanted(options, "idle-fleet"), storm: isWanted(options, "storm") }),
   },
   { ids: ["webhooks", "webhooks-cpu", "webhooks-rate"], quick: false, run: (stage) => webhooks(stage, WEBHOOKS) },
+  { ids: ["lists-slowest", "lists-beside", "lists-failed", "lists-unready"], quick: false, run: (stage) => lists(stage, LISTS) },
   { ids: ["nodes"], quick: false, run: (stage) => nodes(stage, { ...COMMANDS, agents: fleetSize() }) },
 ];
 

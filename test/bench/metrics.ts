@@ -117,6 +117,18 @@ export const METRICS = [
   }),
   ratio("webhooks", "webhook deliveries per second from committed event to stored result, ours over a bare loop", UNDICI, [0.5, 0.7]),
   ratio("webhooks-cpu", "webhook deliveries: CPU per delivery, bare loop over ours", UNDICI, [null, null]),
+  figure("lists-slowest", "the slowest list of a tenant with 1,000,000 ended commands, by any filter", "ms", {
+    better: "less",
+    reference: "none",
+    target: 500,
+  }),
+  figure("lists-beside", "p99 of another tenant's creates beside 25 readers of such lists, over the p99 without them", "x", {
+    better: "less",
+    reference: "itself",
+    target: 1.5,
+  }),
+  figure("lists-failed", "creates that failed beside the readers", "commands", { better: "less", reference: "none", target: 0 }),
+  figure("lists-unready", "readiness answers that were not 200 beside the readers", "answers", { better: "less", reference: "none", target: 0 }),
   figure("webhooks-rate", "webhook deliveries of one node", "1/s", { better: "more", reference: "none" }),
 ] as const satisfies readonly Metric[];
 

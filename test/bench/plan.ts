@@ -13,4 +13,6 @@ export const QUICK: BenchPlan = { rounds: 3, moreRounds: 2, warmMs: 150, windowM
 
 export const WEBHOOKS = { rounds: 5, tenants: 4, deliveries: 6_000 } as const;
 
+export const LISTS = { commands: 1_000_000, devices: 200, readers: 25, createsPerSecond: 25, windowMs: 20_000 } as const;
+
 export const COMMANDS = { rounds: 5, windowMs: 2_000 } as const;

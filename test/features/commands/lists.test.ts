@@ -231,7 +231,7 @@ test("the newest page of a tenant's history reads a page of it, however long it 
     return row?.read ?? 0;
   };
   const before = await read();
-  for (let n = 0; n < 10; n += 1) expect(await listAllCommands(db, at.tenant, {}, { after: null, limit: 21 })).toHaveLength(21);
+  for (let n = 0; n < 10; n += 1) expect((await listAllCommands(db, at.tenant, {}, { after: null, limit: 21 })).rows).toHaveLength(21);
   expect((await read()) - before).toBeLessThan(HISTORY / 2);
   await db.close();
 });

@@ -171,8 +171,13 @@ export const listAllCommands = async (
 ): Promise<Walked<NamedRow, string | number>> => {
   const from = filter.since === undefined ? OLDEST : idSince(Date.parse(filter.since));
   const { order = "newest", blocked = null, deviceId = null, open } = filter;
-  const walk = open === true || blocked === true ? null : WALK_ROWS;
-  const values = [...filterValues(scope, filter), blocked, after, from, limit, limitsValue(scope), deviceId, walk];
+  const limits = limitsValue(scope);
+  const isFiltered = [filter.status, filter.type, filter.createdBy, filter.since, open, blocked ?? undefined, limits ?? undefined].some(
+    (value) => value !== undefined,
+  );
+  // Without a filter every row is shown.
+  const walk = open === true || blocked === true ? null : isFiltered ? WALK_ROWS : limit;
+  const values = [...filterValues(scope, filter), blocked, after, from, limit, limits, deviceId, walk];
   const found = await db.query(LIST_ALL[deviceId === null ? "tenant" : "device"][order], values);
   return { rows: found.flatMap((row) => (isFound(row) ? [toNamed(row)] : [])), reached: found[0]?.reached ?? null };
 };
