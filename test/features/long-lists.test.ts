@@ -161,4 +161,45 @@ describe("a filter that only the oldest row of a long list meets", () => {
     for (const filter of ["severity=high", "status=acknowledged"])
       for (const sort of ["-createdAt", "-lastEventAt"]) expect((await walk(`/security/alerts?sort=${sort}&${filter}`)).sizes).toEqual([0, 1]);
   });
+
+  test("traces by what failed, and how long it took", async () => {
+    await fill("traces", {
+      ...{
+        trace_id: "lpad(to_hex(n), 32, '0')",
+        start_us: "(extract(epoch from now()) * 1e6)::int8 - 1800000000 + n",
+        end_us: "(extract(epoch from now()) * 1e6)::int8",
+        duration_us: "case when rare then 9000000 else 1 end",
+      },
+      ...{
+        rooted: "true",
+        root_us: "0",
+        root_service: "'x'",
+        root_operation: "'x'",
+        span_count: "1",
+        error_count: "case when rare then 1 else 0 end",
+        services: "'{x}'",
+      },
+      ...{ operations: "'{x}'", device_ids: "'{}'", app_ids: "'{}'", request_ids: "'{}'", expires_at: "now() + interval '1 day'" },
+    });
+    for (const filter of ["status=error", "minDurationMs=1000"]) expect((await walk(`/traces?${filter}`)).sizes, filter).toEqual([0, 1]);
+  });
+
+  test("events by type and subject, in both directions", async () => {
+    const { tenantId } = tenant;
+    await world.sql.query(
+      `begin; delete from outbox_dispatches where tenant_id = '${tenantId}';
+       insert into outbox_events (event_id, position, tenant_id, type, subject_id, data)
+         select 'evt_' || lpad(n::text, 26, '0'), 1000000000 + n, '${tenantId}', case when n = 2 then 'app.created' else 'device.changed' end, case when n = 2 then 'rare' else 'often' end, '{}'
+           from generate_series(1, ${ROWS}) n;
+       delete from outbox_pending where tenant_id = '${tenantId}';
+       insert into outbox_dispatches (tenant_id, last_sequence, positions, highest_position)
+         select '${tenantId}', n * 10, array(select 1000000000 + (n - 1) * 10 + k from generate_series(1, 10) k), 1000000000 + n * 10 from generate_series(1, ${ROWS / 10}) n;
+       commit`,
+    );
+    for (const filter of ["types=app.created", "subjectId=rare"]) {
+      expect((await walk(`/events?${filter}`)).sizes, filter).toEqual([0, 1]);
+      expect((await walk(`/events?${filter}&after=evt_${"1".padStart(26, "0")}`)).sizes, filter).toEqual([1, 0]);
+    }
+    expect((await walk(`/events?types=app.created&after=evt_${"2".padStart(26, "0")}`)).sizes).toEqual([0, 0]);
+  });
 });

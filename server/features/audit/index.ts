@@ -14,7 +14,7 @@ import { createChainSigner, hex, type SealedRow } from "./chain.ts";
 import { type Format, headOf, lineOf } from "./export.ts";
 import { resignChains } from "./resign.ts";
 import { createRetention } from "./retention.ts";
-import { type AuditFilter, findLog, loggedTenants, logsAfter, logsOfActor, pageOfLogs } from "./store.ts";
+import { type AuditFilter, findLog, loggedTenants, logsOfActor, matchesAfter, pageOfLogs } from "./store.ts";
 import { createAuditTrail } from "./trail.ts";
 import { type Verdict, verifyTenant } from "./verify.ts";
 
@@ -85,10 +85,10 @@ export const createAudit = ({ db, secretBox, keepDays }: AuditDeps): AuditFeatur
   };
   const linesOf = async function* (tenantId: string, format: Format, { after: from, ...filter }: AuditFilter & { readonly after: number }) {
     yield headOf(format);
-    for (let after = from, rows: readonly SealedRow[] = []; ; after = rows.at(-1)?.sequence ?? after) {
-      rows = await logsAfter(db, tenantId, { ...filter, after, limit: EXPORT_BATCH });
-      yield rows.map((row) => lineOf(toLog(row), format)).join("");
-      if (rows.length < EXPORT_BATCH) return;
+    for (let after: number | null = from; after !== null; ) {
+      const found: Awaited<ReturnType<typeof matchesAfter>> = await matchesAfter(db, tenantId, { ...filter, after, limit: EXPORT_BATCH });
+      yield found.rows.map((row) => lineOf(toLog(row), format)).join("");
+      after = found.next;
     }
   };
   return {
@@ -103,16 +103,16 @@ export const createAudit = ({ db, secretBox, keepDays }: AuditDeps): AuditFeatur
       },
       exportLines: ({ scope }, query) => begun(linesOf(scope.tenantId, "ndjson", query)),
       export: async ({ scope }, { format, after, max, ...filter }) => {
-        const rows = await logsAfter(db, scope.tenantId, { ...filter, after, limit: max });
+        const found = await matchesAfter(db, scope.tenantId, { ...filter, after, limit: max });
         const lines = [headOf(format)];
         let [count, characters] = [0, 0];
-        for (const row of rows) {
+        for (const row of found.rows) {
           const line = lineOf(toLog(row), format);
           if (count > 0 && characters + line.length > EXPORT_CHARACTERS) break;
           lines.push(line);
           [count, characters] = [count + 1, characters + line.length];
         }
-        const next = count < rows.length || rows.length === max ? (rows[count - 1]?.sequence ?? null) : null;
+        const next = count < found.rows.length ? (found.rows[count - 1]?.sequence ?? null) : found.next;
         return { format, count, next, content: lines.join("") };
       },
     }),

@@ -6,6 +6,7 @@ import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
 import { createLongListing } from "../../core/rows/listing.ts";
 import { given } from "../../core/rows/records.ts";
+import { WALK_ROWS } from "../../core/rows/walk.ts";
 import { statement } from "../../core/statements.ts";
 import type { SealedRow, SignedChain } from "./chain.ts";
 
@@ -131,14 +132,29 @@ export const findLog = async (db: Clients, tenantId: string, auditId: string): P
   return row === null ? null : toRow(row);
 };
 
-/** Oldest first, those after a sequence number. */
+/** Oldest first, those after a sequence number, and up to another. */
 export const logsAfter = async (
   db: Clients,
   tenantId: string,
-  { after, limit, ...filter }: AuditFilter & { readonly after: number; readonly limit: number },
+  { after, upTo, limit, ...filter }: AuditFilter & { readonly after: number; readonly upTo?: number; readonly limit: number },
 ): Promise<readonly SealedRow[]> => {
-  const where = { ...whereOf(tenantId, filter), sequence: { gt: after } };
+  const where = { ...whereOf(tenantId, filter), sequence: given({ gt: after, lte: upTo }) };
   return (await db.system.auditLog.findMany({ where, orderBy: { sequence: "asc" }, take: limit })).map(toRow);
+};
+
+/** Some records that match, oldest first, and the number after which others may: null when there are none. */
+export const matchesAfter = async (
+  db: Clients,
+  tenantId: string,
+  { after, limit, ...filter }: AuditFilter & { readonly after: number; readonly limit: number },
+): Promise<{ readonly rows: readonly SealedRow[]; readonly next: number | null }> => {
+  const edge = async (order: "asc" | "desc") =>
+    Number((await db.system.auditLog.findFirst({ where: { tenantId }, orderBy: { sequence: order }, select: { sequence: true } }))?.sequence ?? 0);
+  const [lowest, highest] = await Promise.all([edge("asc"), edge("desc")]);
+  const from = Math.max(after, lowest - 1);
+  const rows = await logsAfter(db, tenantId, { ...filter, after: from, upTo: from + WALK_ROWS, limit });
+  const reached = rows.length < limit ? from + WALK_ROWS : (rows.at(-1)?.sequence ?? from);
+  return { rows, next: reached < highest ? reached : null };
 };
 
 export const findChain = async (db: Clients, tenantId: string): Promise<SignedChain | null> => {
