@@ -23,6 +23,8 @@ export interface OutcomesDeps {
 
 export interface Outcomes {
   has(type: string): boolean;
+  /** Whether the row has ended as succeeded with an output that its feature cannot use: then the feature takes it for a failure. */
+  isMisfit(row: Pick<CommandRow, "type" | "status" | "output">): boolean;
   /** Per command, what hides the secrets in what its agent says. */
   hides(tx: SqlTx, commands: readonly CommandRow[]): Promise<ReadonlyMap<string, Hide>>;
   /** Call it after saving the rows, in the same transaction. */
@@ -52,6 +54,7 @@ export const createOutcomes = ({ db, registry, onError }: OutcomesDeps): Outcome
 
   return {
     has: (type) => registry.has(type),
+    isMisfit: ({ type, status, output }) => status === "succeeded" && registry.get(type)?.command.output.safeParse(output).success === false,
     hides: async (sqlTx, commands) => {
       const tx = sqlTx as Tx; // as: see below
       const owned = commands.filter(({ type }) => registry.get(type)?.hideFor !== undefined);

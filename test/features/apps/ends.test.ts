@@ -85,7 +85,7 @@ describe("a deployment whose command", () => {
   test("succeeds with an answer that does not fit, or with another state than ordered, fails with that reason", async () => {
     const [unfit, other] = [await polled(), await polled()];
     for (const { poll } of [unfit, other]) await poll();
-    await unfit.ack("succeeded", { app: { state: "fine" } });
+    expect(await unfit.ack("succeeded", { app: { state: "fine" } })).toMatchObject({ status: "succeeded", result: "refused", code: "INVALID_OUTPUT" });
     expect(await unfit.failure()).toMatchObject({ reason: "INVALID_OUTPUT", message: expect.stringContaining("app.") });
     await other.ack("succeeded", { app: reportOf(other.appId, { state: "stopped" }) });
     expect(await other.failure()).toMatchObject({ reason: "NOT_AS_ORDERED" });

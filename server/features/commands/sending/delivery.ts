@@ -27,7 +27,7 @@ import type { UnwrittenSends } from "./unwritten-sends.ts";
 export interface DeliveryDeps {
   readonly db: Db;
   readonly transitions: Transitions;
-  readonly outcomes: Pick<Outcomes, "has" | "hides">;
+  readonly outcomes: Pick<Outcomes, "has" | "hides" | "isMisfit">;
   readonly afterCommit: Pick<AfterCommit, "changed" | "remind">;
   readonly telemetry: Pick<CommandTelemetry, "claimed">;
   readonly createBatch: CreateBatch;
@@ -94,6 +94,8 @@ export const createDelivery = (deps: DeliveryDeps): CommandDelivery => {
 
 /** The code of an ack with an unknown status word. */
 export const STATUS_UNKNOWN = "ACK_STATUS_UNKNOWN";
+/** The code of a success whose output cannot be used. */
+const OUTPUT_INVALID = "INVALID_OUTPUT";
 const NOTHING: Claimed = { rows: [], left: false };
 
 const createClaim = ({ db, unwritten, sending, databaseClock }: DeliveryDeps) => {
@@ -171,8 +173,9 @@ const createAck = (deps: DeliveryDeps) => {
       const effect = effects?.[effects.length - group.length + group.indexOf(call)];
       // A command id is one device's: another's call about it has found nothing.
       if (effect === undefined || effect.before.deviceId !== call.deviceId) return { commandId, status: null, result: "unknown" };
-      const { refused } = call.event;
       const result = ackResult(effect.before, call.event, effect.step);
+      if (result === "applied" && outcomes.isMisfit(effect.after)) return { commandId, status: effect.after.status, result: "refused", code: OUTPUT_INVALID };
+      const { refused } = call.event;
       return { commandId, status: effect.after.status, result, ...(refused === null ? {} : { code: refused }) };
     });
   };
