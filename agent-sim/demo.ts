@@ -1,24 +1,17 @@
 // `npm run demo`: starts a gateway with the embedded database and 25 devices that pair, send heartbeats and run commands, until Ctrl-C.
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { z } from "zod";
-import {
-  createHttp,
-  hasSucceeded,
-  noop,
-  type PairedDevice,
-  packageRoot,
-  pairDevice,
-  pause,
-  refusal,
-  sayWhileWaiting,
-  systemTime as time,
-} from "./agent/index.ts";
+import { createHttp, noop, type PairedDevice, packageRoot, pause, sayWhileWaiting, systemTime as time } from "./agent/index.ts";
 import { type Bootstrapped, bootstrap } from "./bootstrap.ts";
 import { linesOf, type Program, startProgram } from "./children/index.ts";
-import { createScreen, summaryText } from "./display.ts";
-import { runFleet } from "./fleet/fleet.ts";
-import type { PortalCredentials } from "./fleet/portal.ts";
+import { createDemoApi } from "./demo/api.ts";
+import { comeAndGo } from "./demo/away.ts";
+import { type Actor, castDemo } from "./demo/cast.ts";
+import { pairCast } from "./demo/pairing.ts";
+import { openReceiver } from "./demo/receiver.ts";
+import { tellStory } from "./demo/story.ts";
+import { createScreen, type Screen, summaryText } from "./display.ts";
+import { runFleet, type Summary } from "./fleet/fleet.ts";
 
 const HELP = `Starts a gateway and a small fleet, and shows what they do.
 
@@ -33,8 +26,8 @@ The gateway listens on PORT (default 8080) and keeps its data in DATA_DIR (defau
 const READY_WITHIN_MS = 90_000;
 const STOP_WITHIN_MS = 30_000;
 const INTERRUPTED = 130;
-const COMMANDS_PER_SECOND = 5;
-const PAIRED_AT_ONCE = 5;
+const COMMANDS_PER_SECOND = 2;
+const SEED = 1;
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
@@ -86,38 +79,6 @@ const startGateway = async (): Promise<Program> => {
   }
 };
 
-const TOKEN_SECONDS = 3_600;
-const Created = z.object({ data: z.object({ token: z.string() }) });
-
-/** A token that may pair machines again: an earlier run may have used the same fingerprints. */
-const createRepairToken = async (url: string, { apiKey, tenantId }: PortalCredentials): Promise<string> => {
-  const http = createHttp(url, 1);
-  try {
-    const answer = await http.call({
-      method: "POST",
-      path: "/v1/pairing/enrollment-tokens",
-      headers: { "x-api-key": apiKey, "x-svc-tenant-id": tenantId },
-      body: JSON.stringify({ name: "demo", expiresInSeconds: TOKEN_SECONDS, maxUses: null, allowRepair: true }),
-    });
-    if (!hasSucceeded(answer)) throw refusal("the gateway refused an enrollment token", answer);
-    return Created.parse(answer.body).data.token;
-  } finally {
-    http.close();
-  }
-};
-
-const pairAll = async ({ baseUrl, ...credentials }: Bootstrapped, count: number, signal: AbortSignal): Promise<readonly PairedDevice[]> => {
-  // An earlier demo's devices have the same fingerprints; this one takes them over.
-  const enrollmentToken = await createRepairToken(baseUrl, credentials);
-  const names = Array.from({ length: count }, (_, index) => `demo-device-${String(index + 1).padStart(3, "0")}`);
-  const members: PairedDevice[] = [];
-  while (members.length < names.length && !signal.aborted) {
-    const next = names.slice(members.length, members.length + PAIRED_AT_ONCE);
-    members.push(...(await Promise.all(next.map((name) => pairDevice({ url: baseUrl, enrollmentToken, fingerprint: name, name })))));
-  }
-  return members;
-};
-
 /** Ends the run on Ctrl-C, when the terminal closes, or when nobody reads the output. A second Ctrl-C exits at once. */
 const abortWhenAsked = (run: AbortController): void => {
   const interrupt = (): void => {
@@ -142,40 +103,84 @@ const readOptions = (): { devices: number; seconds: number | null; help: boolean
   return { devices, seconds, help: values.help };
 };
 
-const demo = async (devices: number, seconds: number | null): Promise<number> => {
+interface Play {
+  readonly tenant: Bootstrapped;
+  readonly cast: readonly Actor[];
+  /** In the order of the cast. */
+  readonly devices: readonly PairedDevice[];
+  readonly signal: AbortSignal;
+}
+
+/** What happens beside the load. What goes wrong here is told, and ends nothing. */
+const playBeside = async ({ tenant, cast, devices, signal }: Play, notice: Screen["notice"]): Promise<void> => {
+  const { baseUrl: url } = tenant;
+  const http = createHttp(url, 2);
+  const receiver = await openReceiver();
+  const api = createDemoApi(http, tenant, { time, signal });
+  const away = devices.filter((_, index) => cast[index]?.part === "away");
+  const machines = cast.filter(({ part }) => part === "away").map(({ machine }) => machine);
+  try {
+    const parts = [
+      tellStory({ api, cast, devices, receiver: receiver.url, time, signal }),
+      comeAndGo({ url, members: away, machines, seed: SEED, time, signal }),
+    ];
+    for (const outcome of await Promise.allSettled(parts))
+      if (outcome.status === "rejected" && !signal.aborted) notice(`the demo is not complete: ${String(outcome.reason)}`);
+    // The webhooks' deliveries go on for as long as the demo runs.
+    await new Promise<void>((resolve) => (signal.aborted ? resolve() : signal.addEventListener("abort", () => resolve(), { once: true })));
+  } finally {
+    receiver.close();
+    http.close();
+  }
+};
+
+const play = async (given: Play): Promise<Summary> => {
+  const { tenant, cast, devices, signal } = given;
+  const screen = createScreen(process.stderr, false);
+  const present = cast.flatMap((actor, index) => (actor.part === "present" && devices[index] ? [{ actor, device: devices[index] }] : []));
+  const beside = playBeside(given, screen.notice);
+  const summary = await runFleet(
+    {
+      url: tenant.baseUrl,
+      apiKey: tenant.apiKey,
+      tenantId: tenant.tenantId,
+      agents: present.length,
+      members: present.map(({ device }) => device),
+      machines: present.map(({ actor }) => actor.machine),
+      appFailuresOf: (index) => present[index]?.actor.appFailures,
+      mayHaveApps: true,
+      durationMs: Number.POSITIVE_INFINITY,
+      commandsPerSecond: COMMANDS_PER_SECOND,
+      seed: SEED,
+      rampPerSecond: present.length,
+      signal,
+    },
+    { onProgress: screen.progress, onNotice: screen.notice },
+  );
+  await beside;
+  screen.end();
+  return summary;
+};
+
+const demo = async (count: number, seconds: number | null): Promise<number> => {
   const run = new AbortController();
   abortWhenAsked(run);
   const gateway = await startGateway();
   try {
-    const credentials = await bootstrap({ name: "Demo", slug: "demo" });
-    say(`pairing ${devices} devices with tenant ${credentials.tenantId}`);
-    const members = await pairAll(credentials, devices, run.signal);
+    const tenant = await bootstrap({ name: "Demo", slug: "demo" });
+    const { baseUrl, apiKey, tenantId } = tenant;
+    say(`pairing ${count} devices with tenant ${tenantId}`);
+    const cast = castDemo({ count, seed: SEED, time });
+    const devices = await pairCast(tenant, cast, run.signal);
     if (run.signal.aborted) return INTERRUPTED;
-    const { baseUrl, apiKey, tenantId } = credentials;
     say(
-      `paired all devices; read one with:\n  curl -s ${baseUrl}/v1/devices/${members[0]?.deviceId ?? ""} -H 'x-api-key: ${apiKey}' -H 'x-svc-tenant-id: ${tenantId}'\n`,
+      `paired all devices; read one with:\n  curl -s ${baseUrl}/v1/devices/${devices[0]?.deviceId ?? ""} -H 'x-api-key: ${apiKey}' -H 'x-svc-tenant-id: ${tenantId}'\n`,
     );
     // The gateway prints a link that opens this tenant. It may have gone away; then the fleet says so.
     gateway.child.send({ offerSignIn: { tenantId } }, noop);
-    const screen = createScreen(process.stderr, false);
     // Not AbortSignal.timeout: on Node 20 a signal combined from it can be garbage-collected before it fires.
     if (seconds !== null) setTimeout(() => run.abort(), seconds * 1_000);
-    const summary = await runFleet(
-      {
-        url: baseUrl,
-        apiKey,
-        tenantId,
-        agents: devices,
-        members,
-        durationMs: Number.POSITIVE_INFINITY,
-        commandsPerSecond: COMMANDS_PER_SECOND,
-        seed: 1,
-        rampPerSecond: devices,
-        signal: run.signal,
-      },
-      { onProgress: screen.progress, onNotice: screen.notice },
-    );
-    screen.end();
+    const summary = await play({ tenant, cast, devices, signal: run.signal });
     say(summaryText(summary));
     return summary.ok ? 0 : 1;
   } finally {

@@ -12,7 +12,7 @@ const INTERRUPTED = 130;
 
 type Say = (line: string) => void;
 const findGateway = async ({ url, tenant, "api-key": apiKey }: Options, say: Say): Promise<Pick<FleetOptions, "url" | "apiKey" | "tenantId">> => {
-  if (url !== undefined && apiKey !== undefined && tenant !== undefined) return { url, apiKey, tenantId: tenant };
+  if (url !== undefined && apiKey !== undefined) return { url, apiKey, tenantId: tenant };
   const { baseUrl, ...own } = await sayWhileWaiting({ on: "a tenant", at: "the gateway of this checkout", work: () => bootstrap() }, time, say);
   return { url: baseUrl, apiKey: own.apiKey, tenantId: own.tenantId };
 };

@@ -7,19 +7,19 @@ export const HELP = `Runs simulated agents against a real gateway: they connect,
   npm run sim -- [options]
   npm run agent -- --identity FILE         run one device with its identity from pairing; see npm run agent -- --help
 
-  --agents N                number of devices (default 100)
+  --agents N                number of devices (default 100), named like berlin-01-gw-01, of several platforms and agent versions
   --duration 30s            duration of the load; ms, s, m or h (default 30s)
   --warm-up 0s              load before that, whose latencies are not counted (default 0s)
   --commands-per-second N   commands queued per second for all devices together (default 10; 0 for none)
   --deployments N           apps to deploy to each device at once, before the load (default 0, at most 20); the devices simulate them
   --failing-apps PERCENT    share of these that fail: to start, in the health check, by hanging, or by a crash later (default 0)
-  --seed N                  repeat a run's commands and jitter (default: random)
+  --seed N                  repeat a run's devices, commands and jitter (default: random)
   --json                    print one JSON object on stdout at the end; progress stays on stderr
   --quiet                   print no progress
 
   --url URL                 another gateway, whose rate limits apply (default: the gateway of this checkout)
   --api-key KEY             with --url: a key that may provision devices and queue commands
-  --tenant ID               with --url: the key's tenant
+  --tenant ID               with --url: the key's tenant; not needed
 
   --poll-only PERCENT       share of agents that poll and never open a socket (default 0)
   --heartbeat SECONDS       interval of heartbeats (default: the gateway's)
@@ -60,8 +60,8 @@ const Options = z
     help: z.boolean().default(false),
   })
   .refine(
-    ({ url, ...given }) => [url, given["api-key"], given.tenant].filter((part) => part !== undefined).length % 3 === 0,
-    "--url, --api-key and --tenant must be given together",
+    ({ url, "api-key": key, tenant }) => (url === undefined) === (key === undefined) && (tenant === undefined || key !== undefined),
+    "--url and --api-key must be given together, and --tenant with them",
   );
 export type Options = z.infer<typeof Options>;
 

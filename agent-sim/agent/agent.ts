@@ -19,6 +19,7 @@ import { reached, scheduleReconnect } from "./connection.ts";
 import { createExecutor } from "./executor.ts";
 import type { AckAnswer } from "./frames.ts";
 import type { HttpCall } from "./http.ts";
+import { thisMachine } from "./machine.ts";
 import { DEFAULT_AGENT_PLAN } from "./plan.ts";
 import { createPolling } from "./polling.ts";
 import { createRotation } from "./rotation.ts";
@@ -137,6 +138,7 @@ export const createAgent = (given: AgentOptions): Agent => {
     sign,
     time,
     random,
+    metrics: (options.machine ?? thisMachine).metrics,
     stampMs: () => stampMs(options, state),
     on: {
       command: (item) => deliver({ options, state, executor }, item, "poll"),

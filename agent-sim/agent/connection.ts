@@ -2,6 +2,7 @@
 import { CLOSE } from "../../protocol/index.ts";
 import { type AgentContext, correctClock, deliver, isOver, serverNowMs, stampMs } from "./agent-context.ts";
 import { helloOf, inFlightOf } from "./hello.ts";
+import { thisMachine } from "./machine.ts";
 import { adjustPlan } from "./plan.ts";
 import { afterEnd, backoffMs, isCorrection, isRefusedSecret, type ReconnectDecision, type SessionEnd } from "./reconnect.ts";
 import { openSession, type ReadyData, type Session, type WelcomeData } from "./session.ts";
@@ -143,6 +144,7 @@ const open = (context: AgentContext, from: string | null): Session => {
     serverNowMs: () => serverNowMs(options, state),
     stampMs: () => stampMs(options, state),
     hello: () => helloOf(context, from),
+    metrics: (options.machine ?? thisMachine).metrics,
     inFlightIds: () => inFlightOf(options)?.map(({ commandId }) => commandId),
     on: {
       welcome: (welcome) => applyWelcome(context, welcome),

@@ -1,8 +1,9 @@
 // The command types of the reference agent. Each does something small and real on this machine; the executor rejects other types.
 import { statfs } from "node:fs/promises";
-import { arch, availableParallelism, freemem, hostname, loadavg, platform, release, totalmem, uptime } from "node:os";
+import { availableParallelism, freemem, loadavg, release, totalmem, uptime } from "node:os";
 import { z } from "zod";
 import type { Apps } from "./apps.ts";
+import { type Machine, percent, thisMachine } from "./machine.ts";
 import { pause, type Time } from "./timing/time.ts";
 
 export interface HandlerContext {
@@ -56,23 +57,11 @@ const handler = <S extends z.ZodType>(
   },
 });
 
-const percent = (part: number, whole: number): number => (whole > 0 ? Math.min(100, Math.round((part / whole) * 1_000) / 10) : 0);
-
-/** This machine's metrics for a heartbeat. */
-export const hostMetrics = (): Readonly<Record<string, number>> => ({
-  cpu: percent(loadavg()[0] ?? 0, availableParallelism()),
-  memory: percent(totalmem() - freemem(), totalmem()),
-  uptimeSeconds: Math.floor(uptime()),
-});
-
-const diagnose = async (): Promise<unknown> => {
+const diagnose = async () => {
   const disk = await statfs(process.cwd());
   return {
     host: {
-      hostname: hostname(),
-      platform: platform(),
       release: release(),
-      arch: arch(),
       cpus: availableParallelism(),
       loadAverage: loadavg(),
       uptimeSeconds: Math.floor(uptime()),
@@ -85,10 +74,10 @@ const diagnose = async (): Promise<unknown> => {
 
 const FRESH_MS = 1_000;
 
-/** All agents of this process share one machine, so they share one diagnosis a second. */
-const machine = (() => {
-  let latest: { readonly atMs: number; readonly facts: Promise<unknown> } | null = null;
-  return (nowMs: number): Promise<unknown> => {
+/** All agents of this process share its machine, so they share one diagnosis a second. */
+const sharedDiagnosis = (() => {
+  let latest: { readonly atMs: number; readonly facts: ReturnType<typeof diagnose> } | null = null;
+  return (nowMs: number): ReturnType<typeof diagnose> => {
     if (latest === null || nowMs - latest.atMs >= FRESH_MS) latest = { atMs: nowMs, facts: diagnose() };
     return latest.facts;
   };
@@ -113,10 +102,22 @@ const waitFor =
     return { waitedSeconds: Math.round(lasted() * 1_000) / 1_000 };
   };
 
-export const createHandlers = ({ apps, time }: { readonly apps: Apps; readonly time: Time }): CommandHandlers => ({
+/** What an agent says of its machine, beside what is found on the one that it really runs on. */
+const diagnosisOf = async ({ hostname, os, arch }: Machine, nowMs: number): Promise<unknown> => {
+  const { host, ...found } = await sharedDiagnosis(nowMs);
+  return { host: { hostname, platform: os, arch, ...host }, ...found };
+};
+
+export interface HandlerOptions {
+  readonly apps: Apps;
+  readonly time: Time;
+  readonly machine?: Machine | undefined;
+}
+
+export const createHandlers = ({ apps, time, machine = thisMachine }: HandlerOptions): CommandHandlers => ({
   ping: handler(Nothing, async () => ({ pong: true, uptimeSeconds: Math.floor(uptime()) })),
   echo: handler(Anything, async (payload) => payload),
-  diagnostics: handler(Nothing, () => machine(time.elapsedMs())),
+  diagnostics: handler(Nothing, () => diagnosisOf(machine, time.elapsedMs())),
   "start-app": handler(App, ({ appId }) => apps.start(appId)),
   "stop-app": handler(App, async ({ appId }) => apps.stop(appId)),
   "restart-app": handler(App, ({ appId }) => apps.restart(appId), { long: true }),

@@ -1,13 +1,8 @@
 // The content of an agent's `hello`, beside the proof.
-import { readFileSync } from "node:fs";
-import { arch, hostname, platform } from "node:os";
-import { join } from "node:path";
 import type { Hello } from "../../protocol/index.ts";
 import type { AgentContext, AgentOptions } from "./agent-context.ts";
-import { packageRoot } from "./package-root.ts";
+import { thisMachine } from "./machine.ts";
 import type { JournalEntry } from "./state/journal.ts";
-
-export const AGENT_VERSION = (JSON.parse(readFileSync(join(packageRoot(import.meta.dirname), "package.json"), "utf8")) as { version: string }).version;
 
 const ALL = ["journal.v1", "inflight.v1", "cancel.v1", "progress.v1", "handoff.v1"];
 const IN_FLIGHT = "inflight.v1";
@@ -27,12 +22,16 @@ const announced = (options: AgentOptions): readonly string[] =>
   options.journal.unsettled().length > MOST_LISTED ? capabilitiesOf(options).filter((name) => name !== IN_FLIGHT) : capabilitiesOf(options);
 
 /** `from`: id of the live session that hands over to this one. */
-export const helloOf = ({ options, state, instanceId }: AgentContext, from: string | null): Omit<Hello, "proof"> => ({
-  agentVersion: AGENT_VERSION,
+export const helloOf = (
+  { options, state, instanceId }: AgentContext,
+  from: string | null,
+  { hostname, os, arch, agentVersion } = options.machine ?? thisMachine,
+): Omit<Hello, "proof"> => ({
+  agentVersion,
   instanceId,
-  hostname: hostname(),
-  os: platform(),
-  arch: arch(),
+  hostname,
+  os,
+  arch,
   capabilities: [...announced(options), ...(options.signatureVersion === 2 ? ["signature.v2"] : [])],
   maxInFlight: options.maxInFlight ?? DEFAULT_IN_FLIGHT,
   clockOffsetMs: Math.round(state.offsetMs),

@@ -12,7 +12,7 @@ const WITHIN_MS = 60_000;
 const MAX_ANSWER_BYTES = 16_777_216;
 
 export interface HttpCall {
-  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** Path below the base URL, with a leading slash. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;

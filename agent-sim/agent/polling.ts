@@ -4,8 +4,8 @@ import type { AgentIdentity } from "../../protocol/index.ts";
 import type { AgentAck } from "./ack-sender.ts";
 import { ackRefusal, errorOf, givenWaitMs, type HttpAnswer, hasSucceeded, NoAnswer, refusesSecret, retryAfterMs, timeIfSkewed } from "./answers.ts";
 import { AckAnswer, type Delivered, Polled } from "./frames.ts";
-import { hostMetrics } from "./handlers.ts";
 import type { Http } from "./http.ts";
+import type { Machine } from "./machine.ts";
 import { SHORTEST_INTERVAL_MS } from "./plan.ts";
 import type { Sign } from "./signing.ts";
 import { createDueTimer } from "./timing/due-timer.ts";
@@ -23,6 +23,7 @@ export interface PollingDeps {
   readonly instanceId: string;
   readonly time: Time;
   readonly random: Random;
+  readonly metrics: Machine["metrics"];
   readonly sign: Sign;
   /** Timestamp for a signature; never the same twice. */
   readonly stampMs: () => number;
@@ -57,7 +58,7 @@ const Items = z.object({ data: z.array(Polled), cancel: Cancel });
 const HeartbeatAnswer = z.object({ data: z.object({ cancel: Cancel }) });
 const Result = z.object({ data: AckAnswer });
 
-export const createPolling = ({ http, deviceId, identity, instanceId, sign, time, random, stampMs, on }: PollingDeps): Polling => {
+export const createPolling = ({ http, deviceId, identity, instanceId, sign, time, random, metrics, stampMs, on }: PollingDeps): Polling => {
   let everyMs: number | null = null;
   let notBeforeMs = 0;
   /** Another process with this identity is alive until then. Acks may still be sent. */
@@ -143,7 +144,7 @@ export const createPolling = ({ http, deviceId, identity, instanceId, sign, time
   };
 
   const sendHeartbeat = async (): Promise<void> => {
-    const answer = await call("POST", "/heartbeat", JSON.stringify({ status: "online", metrics: hostMetrics() }));
+    const answer = await call("POST", "/heartbeat", JSON.stringify({ status: "online", metrics: metrics() }));
     (answer && HeartbeatAnswer.safeParse(answer.body).data)?.data.cancel.forEach(on.cancel);
   };
 

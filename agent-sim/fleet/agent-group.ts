@@ -10,6 +10,7 @@ import {
   createMemoryJournal,
   createRandom,
   type Http,
+  type Machine,
   type PairedDevice,
   type Random,
   readBootId,
@@ -33,6 +34,12 @@ export interface AgentGroupOptions {
   readonly onAlarm: (text: string) => void;
   /** Default: none. */
   readonly appFailures?: AppFailures | undefined;
+  /** Of the member at the same place, instead of `appFailures`. */
+  readonly appFailuresOf?: ((index: number) => AppFailures | undefined) | undefined;
+  /** What each member says of its machine, at the same place; default: the machine of this process. */
+  readonly machines?: readonly Machine[] | undefined;
+  /** The apps may have been deployed by an earlier process: agents ask for them from their start. */
+  readonly mayHaveApps?: boolean | undefined;
   /** Changes an agent's options before it is created, to observe the agent or to inject faults. */
   readonly tune?: (member: PairedDevice, options: AgentOptions, index: number) => AgentOptions;
 }
@@ -89,7 +96,14 @@ const createMember = (
       answered = true;
     },
   };
-  const apps = createFleetApps({ time, seed: seed + index, failures: options.appFailures ?? {}, call: (...request) => agent.call(...request) });
+  const machine = options.machines?.[index];
+  const apps = createFleetApps({
+    time,
+    seed: seed + index,
+    failures: options.appFailuresOf?.(index) ?? options.appFailures ?? {},
+    mayHaveApps: options.mayHaveApps ?? false,
+    call: (...request) => agent.call(...request),
+  });
   const plain: AgentOptions = {
     url,
     http,
@@ -97,12 +111,13 @@ const createMember = (
     random,
     bootId,
     on,
+    machine,
     deviceId: member.deviceId,
     identity: member,
     fingerprint: member.fingerprint,
     heartbeatSec: options.heartbeatSec,
     journal: createMemoryJournal(time.wallMs),
-    handlers: { ...createHandlers({ apps: createApps({ time, random }), time }), ...apps.handlers },
+    handlers: { ...createHandlers({ apps: createApps({ time, random }), time, machine }), ...apps.handlers },
     mode: polls ? "poll" : "socket",
     firstWindowMs: (members.length / rampPerSecond) * 1_000,
   };

@@ -5,7 +5,7 @@ import { Deployment } from "../../protocol/index.ts";
 import { callWithRetry, type Http, type HttpAnswer, hasSucceeded, type PairedDevice, pause, type RetryOptions, refusal, type Time } from "../agent/index.ts";
 import { createLatency, type Percentiles } from "./latency.ts";
 import { pageOf } from "./page.ts";
-import type { PortalCredentials } from "./portal.ts";
+import { authOf, type PortalCredentials } from "./portal.ts";
 
 /** Templates whose apps need no container. Each takes its port from the property `port`. */
 export const TEMPLATES = ["static-site", "key-value", "paste-bin", "status-page", "feed-reader"] as const;
@@ -48,8 +48,8 @@ export interface DeploymentPortal {
   list(page: number, statuses: readonly string[] | null, retry: RetryOptions): Promise<z.output<typeof Listed>>;
 }
 
-export const createDeploymentPortal = (http: Http, { apiKey, tenantId }: PortalCredentials): DeploymentPortal => {
-  const auth = { "x-api-key": apiKey, "x-svc-tenant-id": tenantId };
+export const createDeploymentPortal = (http: Http, credentials: PortalCredentials): DeploymentPortal => {
+  const auth = authOf(credentials);
   const post = (path: string, key: string, body: object, retry: RetryOptions): Promise<HttpAnswer> =>
     callWithRetry(() => http.call({ method: "POST", path, headers: { ...auth, "idempotency-key": key }, body: JSON.stringify(body) }), retry);
   return {
@@ -93,11 +93,20 @@ export const deployAll = (portal: DeploymentPortal, orders: readonly DeploymentO
   return Promise.all(orders.map(async (order) => ({ order, askedAtMs, deploymentId: await portal.create(order, randomUUID(), retry) })));
 };
 
+/** Whether some of these are still changing. A tenant may have others, such as those that wait for a device that is switched off. */
+const areOpen = async (portal: DeploymentPortal, own: ReadonlySet<string>, retry: RetryOptions): Promise<boolean> => {
+  for (let page = 1; ; page += 1) {
+    const { data, meta } = await portal.list(page, OPEN, retry);
+    if (data.some(({ deploymentId }) => own.has(deploymentId))) return true;
+    if (!meta.pagination.hasMore) return false;
+  }
+};
+
 /** False if some are still changing when the patience is over. */
-export const untilDeployed = async (portal: DeploymentPortal, retry: RetryOptions): Promise<boolean> => {
+export const untilDeployed = async (portal: DeploymentPortal, deployed: readonly Pick<Deployed, "deploymentId">[], retry: RetryOptions): Promise<boolean> => {
+  const own = new Set(deployed.map(({ deploymentId }) => deploymentId));
   for (;;) {
-    const { data } = await portal.list(1, OPEN, retry);
-    if (data.length === 0) return true;
+    if (!(await areOpen(portal, own, retry))) return true;
     if (retry.signal?.aborted || retry.time.elapsedMs() + AGAIN_MS >= retry.untilMs) return false;
     await pause(retry.time, AGAIN_MS, retry.signal);
   }
@@ -164,6 +173,6 @@ export const deployToFleet = async ({ http, credentials, members, perDevice, tim
   const portal = createDeploymentPortal(http, credentials);
   const retry = { time, random: Math.random, untilMs: time.elapsedMs() + TIMEOUT_SECONDS * 1_000 + withinMs, signal };
   const deployed = await deployAll(portal, ordersFor(members, perDevice, TIMEOUT_SECONDS), retry);
-  await untilDeployed(portal, retry);
+  await untilDeployed(portal, deployed, retry);
   return summaryOf(deployed, await readAll(portal, { ...retry, untilMs: time.elapsedMs() + withinMs }));
 };

@@ -26,6 +26,8 @@ export interface FleetAppsOptions {
   readonly seed: number;
   readonly failures: AppFailures;
   readonly call: Agent["call"];
+  /** An earlier process may have deployed some, which this one has to bring back. Default: no. */
+  readonly mayHaveApps?: boolean;
 }
 
 /** Some orders are never carried out, the same for the same seed. */
@@ -46,7 +48,7 @@ const hanging = (host: Host, seed: number, share: number): Host => {
 };
 
 /** An agent that never had an app reports none, so fleets without apps cost the gateway nothing. */
-export const createFleetApps = ({ time, seed, failures, call }: FleetAppsOptions): FleetApps => {
+export const createFleetApps = ({ time, seed, failures, call, mayHaveApps = false }: FleetAppsOptions): FleetApps => {
   let version: number | null = null;
   const { hanging: hangingShare = 0, ...ofHost } = failures;
   const host = createSimulatedHost({ time, seed, failures: ofHost, secretsOf: fetchSecretsBy(call, time), onChange: () => sync.changed() });
@@ -56,6 +58,7 @@ export const createFleetApps = ({ time, seed, failures, call }: FleetAppsOptions
   };
   const sync = createStateSync({ host, call, time, applied: { get: () => version ?? 0, raise } });
   const logs = createLogHandlers({ host, time, call });
+  if (mayHaveApps) raise(0);
   return {
     handlers: { ...createHostHandlers({ host: hanging(host, seed, hangingShare), onVersion: raise }), ...logs.handlers },
     report: host.report,

@@ -1,13 +1,14 @@
 // A whole run: provisions devices, connects them, queues commands, waits until each has ended, and checks the result.
-import { randomUUID } from "node:crypto";
 import { createHttp, createRandom, type Http, type PairedDevice, type RetryOptions, sayWhileWaiting, systemTime as time, until } from "../agent/index.ts";
 import { type AgentGroup, createAgentGroup } from "./agent-group.ts";
 import { type CommandTracker, createCommandTracker } from "./command-tracker.ts";
 import { allEnded, type DeploymentSummary, deployToFleet } from "./deployments.ts";
-import { failingIn } from "./fleet-apps.ts";
+import { type AppFailures, failingIn } from "./fleet-apps.ts";
 import type { Percentiles } from "./latency.ts";
 import { type Load, startLoad } from "./load.ts";
-import { createPortal, type Portal, type PortalCredentials } from "./portal.ts";
+import { createMachines, type SimulatedMachine } from "./machines.ts";
+import { createPortal, type PortalCredentials } from "./portal.ts";
+import { provision } from "./provision.ts";
 import { type Findings, verifyAll } from "./verify.ts";
 
 export interface FleetOptions extends PortalCredentials {
@@ -16,6 +17,12 @@ export interface FleetOptions extends PortalCredentials {
   readonly agents: number;
   /** Devices that are already paired, instead of provisioned ones. */
   readonly members?: readonly PairedDevice[];
+  /** Those of the members, in their order; default: made from the seed. */
+  readonly machines?: readonly SimulatedMachine[];
+  /** How the apps of the member at this place fail, instead of `failingApps`. */
+  readonly appFailuresOf?: (index: number) => AppFailures | undefined;
+  /** The apps may have been deployed before this run. */
+  readonly mayHaveApps?: boolean;
   /** Duration of the load; Infinity: until the signal aborts. */
   readonly durationMs: number;
   /** Load before that, whose latencies are not counted. */
@@ -76,7 +83,6 @@ export interface Summary {
   readonly ok: boolean;
 }
 
-const PROVISION_CHUNK = 1_000;
 const PROVISION_MS = 300_000;
 const CONNECT_MS = 90_000;
 const DRAIN_MS = 60_000;
@@ -84,23 +90,6 @@ const RAMP_PER_SECOND = 150;
 const API_SOCKETS = 64;
 /** The lowest rate at which a rate-limited gateway may allow reads. */
 const SLOWEST_READS_PER_MINUTE = 60;
-
-const provision = async (portal: Portal, count: number, retry: RetryOptions): Promise<readonly PairedDevice[]> => {
-  const run = randomUUID().slice(0, 8);
-  const members: PairedDevice[] = [];
-  while (members.length < count && !retry.signal?.aborted) {
-    const size = Math.min(PROVISION_CHUNK, count - members.length);
-    const fingerprints = Array.from({ length: size }, (_, n) => `sim-${run}-${String(members.length + n).padStart(5, "0")}`);
-    members.push(...(await portal.provision(fingerprints, randomUUID(), retry)));
-  }
-  return members;
-};
-
-const provisioning = (portal: Portal, { url, agents }: FleetOptions, signal: AbortSignal) => ({
-  on: `${agents} devices from the gateway`,
-  at: url,
-  work: (why: (reason: string) => void) => provision(portal, agents, { ...retryFor(PROVISION_MS, signal), onRetry: why }),
-});
 
 interface Stage {
   phase: FleetPhase;
@@ -221,7 +210,13 @@ export const runFleet = async (options: FleetOptions, hooks: FleetHooks = {}): P
   const stage: Stage = { phase: "provisioning", group: null };
   const stopReport = report(stage, tracker, hooks);
   try {
-    const members = options.members ?? (await sayWhileWaiting(provisioning(portal, options, signal), time, (line) => hooks.onNotice?.(line)));
+    const machines = options.machines ?? createMachines({ count: options.agents, seed, time });
+    const provisioning = {
+      on: `${machines.length} devices from the gateway`,
+      at: url,
+      work: (onRetry: (reason: string) => void) => provision(portal, machines, { ...retryFor(PROVISION_MS, signal), onRetry }),
+    };
+    const members = options.members ?? (await sayWhileWaiting(provisioning, time, (line) => hooks.onNotice?.(line)));
     const rampPerSecond = options.rampPerSecond ?? RAMP_PER_SECOND;
     const group = createAgentGroup({
       url,
@@ -233,7 +228,10 @@ export const runFleet = async (options: FleetOptions, hooks: FleetHooks = {}): P
       heartbeatSec: options.heartbeatSec ?? null,
       pollOnlyPct: options.pollOnlyPct ?? 0,
       rampPerSecond,
+      machines,
       appFailures: failingIn(options.failingApps ?? 0),
+      appFailuresOf: options.appFailuresOf,
+      mayHaveApps: options.mayHaveApps,
       onAlarm: (text) => hooks.onNotice?.(text),
     });
     Object.assign(stage, { phase: "connecting", group });

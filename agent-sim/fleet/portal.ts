@@ -17,8 +17,15 @@ import { pageOf } from "./page.ts";
 
 export interface PortalCredentials {
   readonly apiKey: string;
+  /** Default: the key's. */
+  readonly tenantId?: string | undefined;
+}
+export interface TenantCredentials extends PortalCredentials {
   readonly tenantId: string;
 }
+
+export const authOf = ({ apiKey, tenantId }: PortalCredentials): Readonly<Record<string, string>> =>
+  tenantId === undefined ? { authorization: `Bearer ${apiKey}` } : { "x-api-key": apiKey, "x-svc-tenant-id": tenantId };
 
 export interface PortalCommand {
   readonly deviceId: string;
@@ -55,8 +62,8 @@ const Created = z.object({ data: Command.pick({ commandId: true }) });
 const Listed = pageOf(Command.pick({ commandId: true, status: true }));
 const PAGE = 100;
 
-export const createPortal = (http: Http, { apiKey, tenantId }: PortalCredentials): Portal => {
-  const auth = { "x-api-key": apiKey, "x-svc-tenant-id": tenantId };
+export const createPortal = (http: Http, credentials: PortalCredentials): Portal => {
+  const auth = authOf(credentials);
   const call = (request: HttpCall): Promise<HttpAnswer> => http.call({ ...request, headers: { ...auth, ...request.headers } });
   const post = (path: string, key: string, body: unknown): HttpCall => ({
     method: "POST",

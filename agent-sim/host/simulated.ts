@@ -32,13 +32,14 @@ export interface SimulatedHostOptions extends HostOptions {
   readonly failures?: Partial<Record<Stage, number>>;
 }
 
-const REASONS: Readonly<Record<Stage, string>> = {
-  preparing: "DISK_FULL",
-  stopping: "STOP_FAILED",
-  starting: "EXITED",
-  health: "HEALTH_CHECK_FAILED",
-  running: "CRASH_LOOP",
-  removing: "DISK_FULL",
+/** What a machine would say. */
+const WHY: Readonly<Record<Stage, Pick<ReportedFailure, "reason" | "message">>> = {
+  preparing: { reason: "DISK_FULL", message: "no space is left on the device for this app (simulated)" },
+  stopping: { reason: "STOP_FAILED", message: "the app did not end when it was told to (simulated)" },
+  starting: { reason: "EXITED", message: "the app exited with code 1 right after its start (simulated)" },
+  health: { reason: "HEALTH_CHECK_FAILED", message: "the health check got 503 five times in a row (simulated)" },
+  running: { reason: "CRASH_LOOP", message: "the app crashed five times within a minute (simulated)" },
+  removing: { reason: "DISK_FULL", message: "no space is left on the device to note the removal (simulated)" },
 };
 const MAX_LINES = 200;
 const REQUEST_MS = 1_000;
@@ -58,8 +59,12 @@ interface SimulatedApp {
 /** From 0 to 1, the same for the same parts. */
 const chance = (...parts: readonly (string | number)[]): number => createHash("sha256").update(parts.join(" ")).digest().readUInt32BE() / 4_294_967_296;
 
-const reportOf = (appId: DesiredApp["appId"], { current, state, failure, restarts }: SimulatedApp): ReportedApp => {
+/** An app's figures move around values of its own. */
+const SWING_MS = 40_000;
+const reportOf = (appId: DesiredApp["appId"], { current, state, failure, restarts }: SimulatedApp, nowMs: number): ReportedApp => {
   const runs = state === "running";
+  const usual = chance(appId);
+  const swing = Math.sin(nowMs / SWING_MS + usual * 50) / 4 + chance(appId, nowMs) / 4;
   return {
     appId,
     revision: current?.revision ?? 0,
@@ -67,8 +72,8 @@ const reportOf = (appId: DesiredApp["appId"], { current, state, failure, restart
     health: runs ? "healthy" : "unknown",
     failure,
     restarts,
-    cpuPercent: runs ? Math.round(chance(appId) * 100) / 10 : null,
-    memoryBytes: runs ? 20_000_000 + Math.round(chance(appId) * 50_000_000) : null,
+    cpuPercent: runs ? Math.round((0.2 + usual * 10) * (1 + swing) * 10) / 10 : null,
+    memoryBytes: runs ? Math.round((20_000_000 + usual * 50_000_000) * (1 + swing / 5)) : null,
     ports: current === null ? {} : portsOf(current),
   };
 };
@@ -127,15 +132,15 @@ export const createSimulatedHost = (options: SimulatedHostOptions): Host => {
   };
   const set = (appId: DesiredApp["appId"], app: SimulatedApp, differences: Partial<SimulatedApp>): void => {
     Object.assign(app, differences);
-    onChange(reportOf(appId, app));
+    onChange(reportOf(appId, app, time.wallMs()));
   };
   /** What becomes of this stage of this attempt: how long it takes, and its failure, if it fails. */
   const fateOf = (app: SimulatedApp, desired: DesiredApp, stage: Stage) => {
     const of = [seed, desired.template, JSON.stringify(desired.config), desired.revision, stage, app.attempts];
     const { least, most } = stage === "running" ? crashAfterMs : delayMs;
     const fail = (): HostFailure => {
-      log(app, `simulated failure while ${stage}`);
-      return new HostFailure({ stage, reason: REASONS[stage], message: `simulated failure of ${stage}`, lines: app.lines });
+      log(app, WHY[stage].message);
+      return new HostFailure({ stage, ...WHY[stage], lines: app.lines });
     };
     return { afterMs: between(() => chance("delay", ...of), least, most), fail: chance("failure", ...of) < (failures[stage] ?? 0) ? fail : null };
   };
@@ -218,7 +223,7 @@ export const createSimulatedHost = (options: SimulatedHostOptions): Host => {
       app.incoming = null;
       if (app.state === "removed") for (const tell of app.followers) tell(null);
     }
-    return reportOf(appId, app);
+    return reportOf(appId, app, time.wallMs());
   };
   const change = (given: DesiredApp, anew: boolean): Promise<ReportedApp> => inTurn(given.appId, () => carryOut(given, anew));
   /** A running app that somebody follows answers a request every second. */
@@ -232,7 +237,7 @@ export const createSimulatedHost = (options: SimulatedHostOptions): Host => {
   return {
     apply: (desired) => change(desired, false),
     restart: (desired) => change(desired, true),
-    report: () => [...apps].map(([appId, app]) => reportOf(appId, app)),
+    report: () => [...apps].map(([appId, app]) => reportOf(appId, app, time.wallMs())),
     tail: async (appId, count) => (count > 0 ? known(appId).lines.slice(-count) : []),
     follow: (appId, signal) => {
       const app = known(appId);

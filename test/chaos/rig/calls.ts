@@ -1,12 +1,12 @@
 // Single calls of a scenario to one chosen node, with an API key; the scenario checks their answers.
 import { createHttp, type Http, type HttpAnswer, NoAnswer, type RetryOptions, systemTime as time } from "../../../agent-sim/agent/index.ts";
-import type { PortalCredentials } from "../../../agent-sim/fleet/portal.ts";
+import type { TenantCredentials } from "../../../agent-sim/fleet/portal.ts";
 import type { Node } from "./node.ts";
 import { urlOf } from "./rig.ts";
 
 const SOCKETS = 64;
 
-export const headersOf = ({ apiKey, tenantId }: PortalCredentials): Readonly<Record<string, string>> => ({ "x-api-key": apiKey, "x-svc-tenant-id": tenantId });
+export const headersOf = ({ apiKey, tenantId }: TenantCredentials): Readonly<Record<string, string>> => ({ "x-api-key": apiKey, "x-svc-tenant-id": tenantId });
 
 export const patience = (forMs: number): RetryOptions => ({ time, random: Math.random, untilMs: time.elapsedMs() + forMs });
 

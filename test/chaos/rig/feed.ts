@@ -2,7 +2,7 @@
 import http from "node:http";
 import { z } from "zod";
 import { pause, systemTime as time } from "../../../agent-sim/agent/index.ts";
-import type { PortalCredentials } from "../../../agent-sim/fleet/portal.ts";
+import type { TenantCredentials } from "../../../agent-sim/fleet/portal.ts";
 import { headersOf } from "./calls.ts";
 
 const AGAIN_MS = 200;
@@ -22,7 +22,7 @@ export interface Feed {
 
 export interface FeedOptions {
   readonly port: number;
-  readonly credentials: PortalCredentials;
+  readonly credentials: TenantCredentials;
   readonly types: readonly string[];
   /** An event before all others, so that even the first visit misses none. */
   readonly after: string;

@@ -2,7 +2,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { bootstrap } from "../../../agent-sim/bootstrap.ts";
-import type { PortalCredentials } from "../../../agent-sim/fleet/portal.ts";
+import type { TenantCredentials } from "../../../agent-sim/fleet/portal.ts";
 import { plainEnv } from "../../kit/net/children.ts";
 import { makeFolder } from "../../kit/setup/workspace.ts";
 import { createNode } from "./node.ts";
@@ -10,7 +10,7 @@ import { createPostgres, type Postgres } from "./postgres.ts";
 
 export interface Origin {
   readonly database: Pick<Postgres, "copyTo">;
-  readonly credentials: PortalCredentials;
+  readonly credentials: TenantCredentials;
   /** The key that sealed the origin's secrets; every rig uses it. */
   readonly masterKey: string;
 }

@@ -4,7 +4,7 @@ import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { createHttp, createRandom, type Http, type PairedDevice, systemTime as time } from "../../../agent-sim/agent/index.ts";
 import { type Bootstrapped, bootstrap } from "../../../agent-sim/bootstrap.ts";
-import { createPortal, type Portal, type PortalCredentials } from "../../../agent-sim/fleet/portal.ts";
+import { createPortal, type Portal, type TenantCredentials } from "../../../agent-sim/fleet/portal.ts";
 import { plainEnv } from "../../kit/net/children.ts";
 import { makeFolder } from "../../kit/setup/workspace.ts";
 import { createNode, type Node } from "./node.ts";
@@ -51,7 +51,7 @@ export interface Rig {
   openProxy(options?: Partial<Pick<ProxyOptions, "filter" | "targets">>): Promise<FaultProxy>;
   /** Points the gateways to the standby. */
   failOver(): void;
-  readonly credentials: PortalCredentials;
+  readonly credentials: TenantCredentials;
   readonly http: Http;
   readonly portal: Portal;
   provision(count: number): Promise<readonly PairedDevice[]>;
