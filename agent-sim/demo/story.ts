@@ -4,7 +4,7 @@ import { z } from "zod";
 import { DeploymentId } from "../../protocol/index.ts";
 import { noop, type PairedDevice, pause, type Time } from "../agent/index.ts";
 import type { DemoApi } from "./api.ts";
-import { type Actor, AWAY, FULL } from "./cast.ts";
+import { type Actor, AWAY, FULL, HOT } from "./cast.ts";
 import { REFUSES, TAKES } from "./receiver.ts";
 
 const Named = z.object({ name: z.string() });
@@ -25,7 +25,7 @@ const RULES = [
   { name: "A deployment failed", metric: "event", eventType: "deployment.failed", threshold: 0, severity: "warning" },
 ];
 const WEBHOOKS = [
-  { description: "Inventory", path: TAKES, events: ["device.*", "deployment.*"] },
+  { description: "Inventory", path: TAKES, events: ["device.created", "deployment.*"] },
   { description: "Old ticket system", path: REFUSES, events: ["alert.*"] },
 ];
 
@@ -40,13 +40,13 @@ const everyFifth = (first: number, name: string, appName: string): readonly Orde
   Array.from({ length: 5 }, (_, n) => ({ name, appName, at: first + n * 5 }));
 /** The machines of a site have their roles in the order gateway, storage, till, kiosk, camera. */
 const ORDERS: readonly Order[] = [
-  ...everyFifth(0, "Status page", "status-page"),
-  ...everyFifth(3, "Welcome screen", "static-site"),
+  ...everyFifth(0, "Status", "status-page"),
+  ...everyFifth(3, "Welcome", "static-site"),
   { name: "Files", appName: "nextcloud", at: 1 },
-  { name: "Dashboards", appName: "grafana", at: 6 },
-  { name: "Press review", appName: "feed-reader", at: 11, stops: true },
+  { name: "Charts", appName: "grafana", at: 6 },
+  { name: "News", appName: "feed-reader", at: 11, stops: true },
   { name: "Price list", appName: "key-value", at: AWAY },
-  { name: "Recordings", appName: "uptime-kuma", at: FULL },
+  { name: "Videos", appName: "uptime-kuma", at: FULL },
 ];
 
 export interface StoryOptions {
@@ -109,12 +109,20 @@ const deploy = async (options: StoryOptions): Promise<void> => {
   }
 };
 
+/** A type of command that no agent of the demo knows, so the list of commands has one that failed. */
+const orderFirmware = async ({ api, devices }: StoryOptions): Promise<void> => {
+  const device = devices[HOT];
+  if (device !== undefined)
+    await api.send("POST", `/v1/devices/${device.deviceId}/commands`, { type: "update-firmware", payload: { version: "7.2" } }, z.unknown());
+};
+
 /** Rejects if the gateway refuses something. */
 export const tellStory = async (options: StoryOptions): Promise<void> => {
   const { api } = options;
+  await makeWebhooks(options);
   await tagDevices(options);
   await makeMissing(api, "/v1/fleets", FLEETS);
   await makeMissing(api, "/v1/alert-rules", RULES);
-  await makeWebhooks(options);
   await deploy(options);
+  await orderFirmware(options);
 };
