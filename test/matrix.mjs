@@ -23,12 +23,13 @@ const vitest = (node, env, filters = []) =>
 /** What depends on the build of uWebSockets.js: Debian 13 runs the newer one. */
 const ON_UWS = ["test/channel", "test/gateway"];
 
-/** The npm package `node` carries the binary itself. */
+/** The npm package of a platform is the binary itself, and needs no install script. */
 const withNode = (major, run) => {
   const folder = mkdtempSync(join(tmpdir(), "mooring-node-"));
-  const { status } = spawnSync("npm", ["install", "--silent", "--no-save", "--prefix", folder, `node@${major}`], { stdio: "inherit" });
+  const name = `node-${process.platform}-${process.arch}`;
+  const { status } = spawnSync("npm", ["install", "--silent", "--no-save", "--prefix", folder, `${name}@${major}`], { stdio: "inherit" });
   try {
-    return status === 0 && run(join(folder, "node_modules", "node", "bin", "node"));
+    return status === 0 && run(join(folder, "node_modules", name, "bin", "node"));
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -7,7 +7,7 @@ import { eventually } from "../kit/checks/eventually.ts";
 import { createFastTime } from "./clocks.ts";
 import { desiredApp } from "./host/desired.ts";
 
-const fleetApps = (failures: AppFailures, deaf = 0) => {
+const fleetApps = (failures: AppFailures, deaf = 0, mayHaveApps = false) => {
   let unheard = deaf;
   const calls: { readonly request: string; readonly body: unknown }[] = [];
   const call = async (method: string, path: string, body?: unknown): Promise<HttpAnswer> => {
@@ -16,7 +16,7 @@ const fleetApps = (failures: AppFailures, deaf = 0) => {
     calls.push({ request: `${method} ${path}`, body });
     return { status: 200, headers: {}, body: { data: path.endsWith("/secrets") ? { SECRET: "any secret" } : { desiredVersion: 7 } } };
   };
-  return { calls, apps: createFleetApps({ time: createFastTime(), seed: 1, failures, call }) };
+  return { calls, apps: createFleetApps({ time: createFastTime(), seed: 1, failures, call, mayHaveApps }) };
 };
 const context = { signal: new AbortController().signal, traceparent: null, progress: () => undefined };
 const order = (apps: ReturnType<typeof fleetApps>["apps"], port: number) =>
@@ -28,6 +28,12 @@ test("an agent reports nothing before its first order, and then what runs and th
   await order(apps, 10_000);
   await eventually(() => expect(calls.at(-1)?.body).toMatchObject({ version: 7, apps: [{ state: "running", revision: 1 }] }));
   expect(calls.at(-1)?.request).toBe("PUT /v1/agent/reported-state");
+  apps.stop();
+});
+test("an agent whose apps an earlier process may have deployed asks for them", async () => {
+  const { apps, calls } = fleetApps({}, 0, true);
+  await eventually(() => expect(calls.map(({ request }) => request)).toContain("GET /v1/agent/desired-state"));
+  expect(calls[0]).toMatchObject({ request: "PUT /v1/agent/reported-state", body: { version: 0, apps: [] } });
   apps.stop();
 });
 test("an order that hangs never ends and installs nothing, but other apps go on", async () => {

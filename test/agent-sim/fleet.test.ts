@@ -84,10 +84,16 @@ describe("command line", () => {
     [["--duration", "soon"], "--duration"],
     [["--poll-only", "101"], "--poll-only"],
     [["--url", "https://a.example"], "must be given together"],
+    [["--api-key", "k"], "must be given together"],
+    [["--tenant", "ten_1"], "must be given together"],
     [["--what"], "--what"],
     [["stray"], "stray"],
     [["chaos", "--short"], "npm run chaos"],
   ])("%j is refused, and the message names the option", (args, name) => expect(() => parseOptions(args)).toThrow(name));
+});
+
+test("a gateway's URL and a key are enough for another gateway", () => {
+  expect(parseOptions(["--url", "https://a.example", "--api-key", "k"])).toMatchObject({ url: "https://a.example", "api-key": "k" });
 });
 
 const portalWith = (queue: Portal["queue"], statuses: Readonly<Record<string, CommandStatus>> = {}): Portal => ({

@@ -1,7 +1,7 @@
 // The simulator reads a real gateway's lists to their ends.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createHttp, type Http, type RetryOptions, systemTime as time } from "../../agent-sim/agent/index.ts";
-import { createDeploymentPortal } from "../../agent-sim/fleet/deployments.ts";
+import { createDeploymentPortal, untilDeployed } from "../../agent-sim/fleet/deployments.ts";
 import { createPortal, type PortalCredentials } from "../../agent-sim/fleet/portal.ts";
 import { startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 
@@ -28,6 +28,23 @@ test("the simulator reads the pages of deployments", async () => {
   const portal = createDeploymentPortal(http, credentials());
   const { data, meta } = await portal.list(1, null, retry());
   expect(meta.pagination).toMatchObject({ hasMore: false, total: data.length });
+});
+
+test("a key alone names its tenant", async () => {
+  const { apiKey } = credentials();
+  const portal = createPortal(http, { apiKey });
+  const [device] = await portal.provision(["portal-test-2"], "portal-test-alone", retry(), { platform: "linux", tags: [] });
+  expect(device).toMatchObject({ tenantId: credentials().tenantId, fingerprint: "portal-test-2" });
+  expect((await createDeploymentPortal(http, { apiKey }).list(1, null, retry())).meta.pagination.hasMore).toBe(false);
+});
+
+test("a deployment that waits for another device does not keep the simulator waiting for its own", async () => {
+  const portal = createDeploymentPortal(http, credentials());
+  const [device] = await createPortal(http, credentials()).provision(["portal-test-3"], "portal-test-waits", retry(), { platform: "linux", tags: [] });
+  const order = { deviceId: device?.deviceId ?? "", appName: "static-site", configuration: { port: 21_000 }, timeoutSeconds: 60 };
+  const deploymentId = await portal.create(order, "portal-test-order", retry());
+  expect(await untilDeployed(portal, [], retry())).toBe(true);
+  expect(await untilDeployed(portal, [{ deploymentId }], { ...retry(), untilMs: 0 })).toBe(false);
 });
 
 test("the simulator reads the pages of a device's commands, and takes from the answer whether more follow", async () => {
