@@ -1,7 +1,7 @@
 // `npm run demo`: starts a gateway with the embedded database and 25 devices that pair, send heartbeats and run commands, until Ctrl-C.
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { createHttp, noop, type PairedDevice, packageRoot, pause, sayWhileWaiting, systemTime as time } from "./agent/index.ts";
+import { createHttp, createRunAbort, noop, type PairedDevice, packageRoot, pause, sayWhileWaiting, systemTime as time } from "./agent/index.ts";
 import { type Bootstrapped, bootstrap } from "./bootstrap.ts";
 import { linesOf, type Program, startProgram } from "./children/index.ts";
 import { createDemoApi } from "./demo/api.ts";
@@ -163,7 +163,7 @@ const play = async (given: Play): Promise<Summary> => {
 };
 
 const demo = async (count: number, seconds: number | null): Promise<number> => {
-  const run = new AbortController();
+  const run = createRunAbort();
   abortWhenAsked(run);
   const gateway = await startGateway();
   try {

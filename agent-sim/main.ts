@@ -1,6 +1,6 @@
 // `npm run sim`: runs a fleet of simulated agents, or one device, from the command line.
 import { randomInt } from "node:crypto";
-import { createHttp, sayWhileWaiting, systemTime as time } from "./agent/index.ts";
+import { createHttp, createRunAbort, sayWhileWaiting, systemTime as time } from "./agent/index.ts";
 import { bootstrap } from "./bootstrap.ts";
 import { runDevice } from "./device.ts";
 import { createScreen, summaryText } from "./display.ts";
@@ -31,7 +31,7 @@ const checkReachable = async (url: string, say: Say): Promise<void> => {
 
 /** The first Ctrl-C ends the load, the second exits at once. */
 const onInterrupt = (notice: (text: string) => void): AbortSignal => {
-  const controller = new AbortController();
+  const controller = createRunAbort();
   const stop = (): void => {
     if (controller.signal.aborted) process.exit(INTERRUPTED);
     notice("stopping: waiting for open commands (press Ctrl-C again to exit at once)");

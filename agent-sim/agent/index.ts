@@ -22,5 +22,5 @@ export { createMemoryKeys, type Keys, openFileKeys } from "./state/keys.ts";
 export { lockState, StateInUse } from "./state/state-lock.ts";
 export { createDueTimer } from "./timing/due-timer.ts";
 export { between, createRandom, jittered, type Random } from "./timing/random.ts";
-export { noop, pause, systemTime, type Time, until } from "./timing/time.ts";
+export { createRunAbort, noop, pause, systemTime, type Time, until } from "./timing/time.ts";
 export { sayWhileWaiting } from "./timing/waits.ts";

@@ -1,5 +1,15 @@
 // A whole run: provisions devices, connects them, queues commands, waits until each has ended, and checks the result.
-import { createHttp, createRandom, type Http, type PairedDevice, type RetryOptions, sayWhileWaiting, systemTime as time, until } from "../agent/index.ts";
+import {
+  createHttp,
+  createRandom,
+  createRunAbort,
+  type Http,
+  type PairedDevice,
+  type RetryOptions,
+  sayWhileWaiting,
+  systemTime as time,
+  until,
+} from "../agent/index.ts";
 import { type AgentGroup, createAgentGroup } from "./agent-group.ts";
 import { type CommandTracker, createCommandTracker } from "./command-tracker.ts";
 import { allEnded, type DeploymentSummary, deployToFleet } from "./deployments.ts";
@@ -202,7 +212,7 @@ const deployApps = async (stage: Stage, http: Http, { options, members, signal, 
 
 /** Rejects if the gateway refuses the devices or cannot be reached at the start; later failures end in `ok: false`. */
 export const runFleet = async (options: FleetOptions, hooks: FleetHooks = {}): Promise<Summary> => {
-  const { url, seed, commandsPerSecond, durationMs, warmUpMs = 0, drainMs = DRAIN_MS, signal = new AbortController().signal } = options;
+  const { url, seed, commandsPerSecond, durationMs, warmUpMs = 0, drainMs = DRAIN_MS, signal = createRunAbort().signal } = options;
   const random = createRandom(seed);
   const http = createHttp(url, API_SOCKETS);
   const portal = createPortal(http, options);

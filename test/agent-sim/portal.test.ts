@@ -1,8 +1,12 @@
 // The simulator reads a real gateway's lists to their ends.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createHttp, type Http, type RetryOptions, systemTime as time } from "../../agent-sim/agent/index.ts";
+import { createHttp, createRandom, type Http, type RetryOptions, systemTime as time } from "../../agent-sim/agent/index.ts";
+import { createAgentGroup } from "../../agent-sim/fleet/agent-group.ts";
+import { createCommandTracker } from "../../agent-sim/fleet/command-tracker.ts";
 import { createDeploymentPortal, untilDeployed } from "../../agent-sim/fleet/deployments.ts";
+import { createMachines } from "../../agent-sim/fleet/machines.ts";
 import { createPortal, type PortalCredentials } from "../../agent-sim/fleet/portal.ts";
+import { provision } from "../../agent-sim/fleet/provision.ts";
 import { startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 
 let world: World;
@@ -45,6 +49,32 @@ test("a deployment that waits for another device does not keep the simulator wai
   const deploymentId = await portal.create(order, "portal-test-order", retry());
   expect(await untilDeployed(portal, [], retry())).toBe(true);
   expect(await untilDeployed(portal, [{ deploymentId }], { ...retry(), untilMs: 0 })).toBe(false);
+});
+
+test.each([
+  ["a socket", 0],
+  ["polls", 100],
+])("a simulated device tells over %s the figures of its own machine", async (how, pollOnlyPct) => {
+  const machines = createMachines({ count: 1, seed: 1, time });
+  const members = await provision(createPortal(http, credentials()), machines, retry());
+  const group = createAgentGroup({
+    ...{ url: world.url, members, machines, time, seed: 1, heartbeatSec: 1, pollOnlyPct, rampPerSecond: 10, onAlarm: () => undefined },
+    tracker: createCommandTracker(time.elapsedMs),
+    random: createRandom(1),
+  });
+  group.start();
+  try {
+    const user = await tenant.user();
+    await expect
+      .poll(async () => (await world.call(user, "GET", `/v1/devices/${members[0]?.deviceId}`)).body.data, { timeout: 20_000 })
+      .toMatchObject({
+        metrics: { cpu: expect.any(Number), disk: expect.any(Number), temperature: expect.any(Number) },
+        tags: machines[0]?.tags,
+        ...(how === "polls" ? {} : { hostname: "berlin-01-gw-01", arch: "arm64", agentVersion: machines[0]?.agentVersion }),
+      });
+  } finally {
+    await group.stop();
+  }
 });
 
 test("the simulator reads the pages of a device's commands, and takes from the answer whether more follow", async () => {

@@ -1,6 +1,6 @@
 // What a start that has to wait tells the person who watches it.
 import { expect, test } from "vitest";
-import { sayWhileWaiting } from "../../agent-sim/agent/index.ts";
+import { createRunAbort, pause, sayWhileWaiting } from "../../agent-sim/agent/index.ts";
 import { createHandTime } from "./clocks.ts";
 
 const WAIT = "waiting for the gateway at http://127.0.0.1:1 since 2026-01-02T00:00:00.000Z";
@@ -40,4 +40,24 @@ test("a short wait says nothing", async () => {
   await sayWhileWaiting({ on: "the gateway", at: "here", work: async () => undefined }, time, (line) => lines.push(line));
   time.advance(60_000);
   expect(lines).toEqual([]);
+});
+
+test("a whole fleet may wait for the end of its run, and Node warns only of many waits for an ordinary signal", async () => {
+  const warned: string[] = [];
+  const warn = ({ name }: Error): void => void warned.push(name);
+  const waitOn = async (ending: AbortController): Promise<readonly string[]> => {
+    warned.length = 0;
+    const waits = Array.from({ length: 30 }, () => pause(createHandTime(), 1_000, ending.signal));
+    ending.abort();
+    await Promise.all(waits);
+    await new Promise((resolve) => process.nextTick(resolve));
+    return [...warned];
+  };
+  process.on("warning", warn);
+  try {
+    expect(await waitOn(new AbortController())).toEqual(["MaxListenersExceededWarning"]);
+    expect(await waitOn(createRunAbort())).toEqual([]);
+  } finally {
+    process.off("warning", warn);
+  }
 });

@@ -17,6 +17,7 @@ test("the demo runs 25 devices, ends with a summary and code 0, and leaves no pr
   expect(stdout).toMatch(/^Sign in within ten minutes, once: http.*\/v1\/auth\/login\?token=[\w-]{43} /m);
   expect(stdout).toMatch(/25/);
   expect(stdout).toMatch(/curl -s http.*\/v1\/devices\/dev_/);
+  expect(stderr).not.toMatch(/not complete/);
   expect(await processesOf(sandbox.dir)).toEqual([]);
 });
 

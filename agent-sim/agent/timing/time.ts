@@ -1,4 +1,5 @@
 // The only access to time in agent-sim: wall clock, monotonic clock and timers, which tests replace.
+import { setMaxListeners } from "node:events";
 import { pause, type Timers } from "../../../protocol/kit/timers.ts";
 
 export { pause };
@@ -22,6 +23,13 @@ export const systemTime: Time = {
     const timer = setTimeout(run, onGrid(delayMs));
     return () => clearTimeout(timer);
   },
+};
+
+/** Ends a run of many devices: any number of waits may listen to its signal at a time, and Node warns of none. */
+export const createRunAbort = (): AbortController => {
+  const controller = new AbortController();
+  setMaxListeners(0, controller.signal);
+  return controller;
 };
 
 /** Checks the condition every `everyMs` until it holds, the time is over or the signal aborts. Resolves to whether it held. */
