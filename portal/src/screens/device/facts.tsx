@@ -4,7 +4,7 @@ import { Spark } from "../../ui/charts/spark.tsx";
 import { Facts } from "../../ui/parts.tsx";
 import { Ago } from "../../ui/time.tsx";
 import css from "./device.module.css";
-import { currentOf, FIGURES, percentText, timesOf, useDay, valuesOf } from "./metrics.ts";
+import { currentOf, FIGURES, percentText, spanOf, timesOf, useHistory, valuesOf } from "./metrics.ts";
 import { text } from "./text.ts";
 
 const Maintenance = ({ until }: { readonly until: string | null }) =>
@@ -17,9 +17,10 @@ const Maintenance = ({ until }: { readonly until: string | null }) =>
   );
 
 export const DeviceFacts = ({ device }: { readonly device: Device }) => {
-  const day = useDay(device.deviceId).data;
+  const span = spanOf(device);
+  const day = useHistory(device, span).data;
   const { connection, status, lastSeen, platform, arch, osVersion, agentVersion, hostname, offlineReason, maintenance, repairUntil, tags } = device;
-  const times = day === undefined ? [] : timesOf(day);
+  const times = day === undefined ? [] : timesOf(day, span);
   const figures = FIGURES.flatMap((figure) => {
     const current = currentOf(device, figure);
     const reported = current !== undefined || day?.buckets.some((bucket) => bucket[figure] !== undefined) === true;
@@ -29,7 +30,7 @@ export const DeviceFacts = ({ device }: { readonly device: Device }) => {
           [
             name,
             <span key={figure} className={css["figure"]}>
-              {day === undefined ? null : <Spark label={text.lastDay(name)} values={valuesOf(day, times, figure)} />}
+              {day === undefined ? null : <Spark label={text.lastOf(name, span)} values={valuesOf(day, times, figure)} />}
               {percentText(current)}
             </span>,
           ] as const,

@@ -1,4 +1,4 @@
-// What a device reports of itself: now, and in buckets over a day.
+// What a device reports of itself: now, and in buckets over a day, or over an hour while it is new.
 import type { Device, DeviceMetrics } from "@mooring/client";
 import { useQuery } from "@tanstack/react-query";
 import { api } from "../../api/client.ts";
@@ -6,7 +6,8 @@ import { api } from "../../api/client.ts";
 export const FIGURES = ["cpu", "memory", "disk"] as const;
 export type Figure = (typeof FIGURES)[number];
 
-const DAY_SECONDS = 86_400;
+const SECONDS = { "1h": 3_600, "24h": 86_400 } as const;
+export type Span = keyof typeof SECONDS;
 const percent = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
 export const percentText = (value: number | undefined): string => (value === undefined ? "–" : `${percent.format(value)} %`);
 
@@ -15,12 +16,16 @@ export const currentOf = ({ metrics }: Pick<Device, "metrics">, figure: Figure):
   return typeof value === "number" ? value : undefined;
 };
 
-/** Heartbeats have no event, so this is read again once a minute. */
-export const useDay = (deviceId: string) => useQuery({ ...api.devices.metrics.queryOptions({ deviceId, range: "24h" }), refetchInterval: 60_000 });
+/** Most of a new device's day would be empty. */
+export const spanOf = ({ createdAt }: Pick<Device, "createdAt">): Span => (Date.now() - Date.parse(createdAt) < SECONDS["1h"] * 1_000 ? "1h" : "24h");
 
-/** The beginnings of all buckets of the day, in seconds since 1970. */
-export const timesOf = ({ bucketSeconds }: DeviceMetrics): readonly number[] => {
-  const count = Math.ceil(DAY_SECONDS / bucketSeconds);
+/** Heartbeats have no event, so this is read again once a minute. */
+export const useHistory = ({ deviceId }: Pick<Device, "deviceId">, range: Span) =>
+  useQuery({ ...api.devices.metrics.queryOptions({ deviceId, range }), refetchInterval: 60_000 });
+
+/** The beginnings of all buckets of the span, in seconds since 1970. */
+export const timesOf = ({ bucketSeconds }: DeviceMetrics, span: Span): readonly number[] => {
+  const count = Math.ceil(SECONDS[span] / bucketSeconds);
   const last = Math.floor(Date.now() / 1_000 / bucketSeconds);
   return Array.from({ length: count }, (_, at) => (last - count + 1 + at) * bucketSeconds);
 };

@@ -1,4 +1,8 @@
 // The sentences of one device's page.
+import type { Span } from "./metrics.ts";
+
+const SPANS: Readonly<Record<Span, string>> = { "1h": "last hour", "24h": "last 24 hours" };
+
 export const text = {
   title: "Device",
   tabs: { commands: "Commands", apps: "Apps", metrics: "Metrics", settings: "Settings" },
@@ -11,10 +15,10 @@ export const text = {
   maintenance: "In maintenance",
   until: "until",
   offlineReason: (reason: string) => reason.replaceAll("_", " "),
-  lastDay: (name: string) => `${name}, last 24 hours`,
+  lastOf: (name: string, span: Span) => `${name}, ${SPANS[span]}`,
   noMetrics: "The device has reported no metrics within 24 hours.",
   metric: { cpu: "CPU", memory: "Memory", disk: "Disk" },
-  metricsChart: "CPU, memory and disk, last 24 hours",
+  metricsChart: (span: Span) => `CPU, memory and disk, ${SPANS[span]}`,
   properties: "Name, tags and maintenance",
   name: "Name",
   nameHint: "Empty: the device's hostname is shown.",
