@@ -6,7 +6,7 @@ import { type Bootstrapped, bootstrap } from "./bootstrap.ts";
 import { linesOf, type Program, startProgram } from "./children/index.ts";
 import { createDemoApi } from "./demo/api.ts";
 import { comeAndGo } from "./demo/away.ts";
-import { type Actor, castDemo } from "./demo/cast.ts";
+import { type CastMember, castDemo } from "./demo/cast.ts";
 import { pairCast } from "./demo/pairing.ts";
 import { openReceiver } from "./demo/receiver.ts";
 import { tellStory } from "./demo/story.ts";
@@ -105,7 +105,7 @@ const readOptions = (): { devices: number; seconds: number | null; help: boolean
 
 interface Play {
   readonly tenant: Bootstrapped;
-  readonly cast: readonly Actor[];
+  readonly cast: readonly CastMember[];
   /** In the order of the cast. */
   readonly devices: readonly PairedDevice[];
   readonly signal: AbortSignal;

@@ -5,7 +5,7 @@ import type { Executor } from "./executor.ts";
 import type { AckAnswer, Delivered } from "./frames.ts";
 import type { CommandHandlers } from "./handlers.ts";
 import type { Http } from "./http.ts";
-import type { Machine } from "./machine.ts";
+import type { AgentMachine } from "./machine.ts";
 import type { AgentPlan } from "./plan.ts";
 import type { Polling } from "./polling.ts";
 import type { SessionEnd } from "./reconnect.ts";
@@ -65,7 +65,7 @@ export interface AgentOptions {
   readonly capabilities?: readonly string[];
   readonly bootId?: string;
   /** What the agent says of its machine; default: the one that it runs on. */
-  readonly machine?: Machine | undefined;
+  readonly machine?: AgentMachine | undefined;
   readonly on?: AgentEvents;
 }
 

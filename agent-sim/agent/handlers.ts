@@ -3,7 +3,7 @@ import { statfs } from "node:fs/promises";
 import { availableParallelism, freemem, loadavg, release, totalmem, uptime } from "node:os";
 import { z } from "zod";
 import type { Apps } from "./apps.ts";
-import { type Machine, percent, thisMachine } from "./machine.ts";
+import { type AgentMachine, percent, thisMachine } from "./machine.ts";
 import { pause, type Time } from "./timing/time.ts";
 
 export interface HandlerContext {
@@ -103,7 +103,7 @@ const waitFor =
   };
 
 /** What an agent says of its machine, beside what is found on the one that it really runs on. */
-const diagnosisOf = async ({ hostname, os, arch }: Machine, nowMs: number): Promise<unknown> => {
+const diagnosisOf = async ({ hostname, os, arch }: AgentMachine, nowMs: number): Promise<unknown> => {
   const { host, ...found } = await sharedDiagnosis(nowMs);
   return { host: { hostname, platform: os, arch, ...host }, ...found };
 };
@@ -111,7 +111,7 @@ const diagnosisOf = async ({ hostname, os, arch }: Machine, nowMs: number): Prom
 export interface HandlerOptions {
   readonly apps: Apps;
   readonly time: Time;
-  readonly machine?: Machine | undefined;
+  readonly machine?: AgentMachine | undefined;
 }
 
 export const createHandlers = ({ apps, time, machine = thisMachine }: HandlerOptions): CommandHandlers => ({

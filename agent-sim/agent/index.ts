@@ -9,7 +9,7 @@ export { readBootId } from "./boot-id.ts";
 export type { Delivered } from "./frames.ts";
 export { type CommandHandler, type CommandHandlers, createHandlers, HandlerFailure, InvalidPayload } from "./handlers.ts";
 export { callWithRetry, createHttp, type Http, type HttpCall, type RetryOptions } from "./http.ts";
-export { AGENT_VERSION, type Machine } from "./machine.ts";
+export { AGENT_VERSION, type AgentMachine } from "./machine.ts";
 export { packageRoot } from "./package-root.ts";
 export { enrollDevice, pairDevice } from "./pairing.ts";
 export { LONGEST_WAIT_MS } from "./plan.ts";

@@ -6,7 +6,7 @@ import { packageRoot } from "./package-root.ts";
 
 export const AGENT_VERSION = (JSON.parse(readFileSync(join(packageRoot(import.meta.dirname), "package.json"), "utf8")) as { version: string }).version;
 
-export interface Machine {
+export interface AgentMachine {
   readonly hostname: string;
   readonly os: string;
   readonly arch: string;
@@ -18,7 +18,7 @@ export interface Machine {
 export const percent = (part: number, whole: number): number => (whole > 0 ? Math.min(100, Math.round((part / whole) * 1_000) / 10) : 0);
 
 /** The one that the agent really runs on. */
-export const thisMachine: Machine = {
+export const thisMachine: AgentMachine = {
   hostname: hostname(),
   os: platform(),
   arch: arch(),

@@ -5,7 +5,7 @@ import type { AgentAck } from "./ack-sender.ts";
 import { ackRefusal, errorOf, givenWaitMs, type HttpAnswer, hasSucceeded, NoAnswer, refusesSecret, retryAfterMs, timeIfSkewed } from "./answers.ts";
 import { AckAnswer, type Delivered, Polled } from "./frames.ts";
 import type { Http } from "./http.ts";
-import type { Machine } from "./machine.ts";
+import type { AgentMachine } from "./machine.ts";
 import { SHORTEST_INTERVAL_MS } from "./plan.ts";
 import type { Sign } from "./signing.ts";
 import { createDueTimer } from "./timing/due-timer.ts";
@@ -23,7 +23,7 @@ export interface PollingDeps {
   readonly instanceId: string;
   readonly time: Time;
   readonly random: Random;
-  readonly metrics: Machine["metrics"];
+  readonly metrics: AgentMachine["metrics"];
   readonly sign: Sign;
   /** Timestamp for a signature; never the same twice. */
   readonly stampMs: () => number;

@@ -4,7 +4,7 @@ import type { z } from "zod";
 import { type AgentIdentity, CLOSE, type Goodbye, type Hello, sign } from "../../protocol/index.ts";
 import type { AgentAck } from "./ack-sender.ts";
 import type { AckAnswer, DataOf, Delivered, Frame } from "./frames.ts";
-import type { Machine } from "./machine.ts";
+import type { AgentMachine } from "./machine.ts";
 import type { AgentPlan } from "./plan.ts";
 import type { SessionEnd } from "./reconnect.ts";
 import type { Sign } from "./signing.ts";
@@ -36,7 +36,7 @@ export interface SessionDeps {
   readonly inFlightIds: () => readonly string[] | undefined;
   /** Overrides the gateway's interval. */
   readonly heartbeatSec: number | null;
-  readonly metrics: Machine["metrics"];
+  readonly metrics: AgentMachine["metrics"];
   /** The current plan. The session reads it after it has passed on `welcome` or `config`. */
   readonly plan: () => AgentPlan;
   readonly on: SessionEvents;

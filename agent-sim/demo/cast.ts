@@ -1,8 +1,8 @@
 // Who plays in the demo: its machines, what is wrong with some of them, and who is switched off.
 import type { AppFailures } from "../fleet/fleet-apps.ts";
-import { createMachines, type FleetMachines, type SimulatedMachine, type Trouble } from "../fleet/machines.ts";
+import { createFleetMachines, type FleetMachines, type SimulatedMachine, type Trouble } from "../fleet/machines.ts";
 
-export interface Actor {
+export interface CastMember {
   /** The same in every run, so that a later demo takes over the devices of an earlier one. */
   readonly fingerprint: string;
   readonly machine: SimulatedMachine;
@@ -25,14 +25,14 @@ const FAILURES: ReadonlyMap<number, AppFailures> = new Map([
 ]);
 /** One is switched off, and waits for a deployment. */
 export const AWAY = 12;
-const PARTS: ReadonlyMap<number, Actor["part"]> = new Map([
+const PARTS: ReadonlyMap<number, CastMember["part"]> = new Map([
   [AWAY, "away"],
   [18, "away"],
   [24, "new"],
 ]);
 
-export const castDemo = (wanted: Omit<FleetMachines, "troubles">): readonly Actor[] =>
-  createMachines({ ...wanted, troubles: TROUBLES }).map((machine, index) => ({
+export const castDemo = (wanted: Omit<FleetMachines, "troubles">): readonly CastMember[] =>
+  createFleetMachines({ ...wanted, troubles: TROUBLES }).map((machine, index) => ({
     fingerprint: `demo-device-${String(index + 1).padStart(3, "0")}`,
     machine,
     appFailures: FAILURES.get(index),

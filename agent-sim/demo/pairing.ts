@@ -3,7 +3,7 @@ import { z } from "zod";
 import { createHttp, hasSucceeded, type PairedDevice, pairDevice, refusal } from "../agent/index.ts";
 import type { Bootstrapped } from "../bootstrap.ts";
 import { authOf, type TenantCredentials } from "../fleet/portal.ts";
-import type { Actor } from "./cast.ts";
+import type { CastMember } from "./cast.ts";
 
 const PAIRED_AT_ONCE = 5;
 const TOKEN_SECONDS = 3_600;
@@ -29,7 +29,7 @@ const createRepairToken = async (url: string, credentials: TenantCredentials): P
 /** In the order of the cast; fewer when the signal aborts. */
 export const pairCast = async (
   { baseUrl: url, apiKey, tenantId }: Bootstrapped,
-  cast: readonly Actor[],
+  cast: readonly CastMember[],
   signal: AbortSignal,
 ): Promise<readonly PairedDevice[]> => {
   const enrollmentToken = await createRepairToken(url, { apiKey, tenantId });

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { DeploymentId } from "../../protocol/index.ts";
 import { noop, type PairedDevice, pause, type Time } from "../agent/index.ts";
 import type { DemoApi } from "./api.ts";
-import { type Actor, AWAY, FULL, HOT } from "./cast.ts";
+import { AWAY, type CastMember, FULL, HOT } from "./cast.ts";
 import { REFUSES, TAKES } from "./receiver.ts";
 
 const Named = z.object({ name: z.string() });
@@ -51,7 +51,7 @@ const ORDERS: readonly Order[] = [
 
 export interface StoryOptions {
   readonly api: DemoApi;
-  readonly cast: readonly Actor[];
+  readonly cast: readonly CastMember[];
   /** In the order of the cast. */
   readonly devices: readonly PairedDevice[];
   readonly receiver: string;

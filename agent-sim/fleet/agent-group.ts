@@ -2,6 +2,7 @@
 import {
   type Agent,
   type AgentEvents,
+  type AgentMachine,
   type AgentOptions,
   createAgent,
   createApps,
@@ -10,7 +11,6 @@ import {
   createMemoryJournal,
   createRandom,
   type Http,
-  type Machine,
   type PairedDevice,
   type Random,
   readBootId,
@@ -37,7 +37,7 @@ export interface AgentGroupOptions {
   /** Of the member at the same place, instead of `appFailures`. */
   readonly appFailuresOf?: ((index: number) => AppFailures | undefined) | undefined;
   /** What each member says of its machine, at the same place; default: the machine of this process. */
-  readonly machines?: readonly Machine[] | undefined;
+  readonly machines?: readonly AgentMachine[] | undefined;
   /** The apps may have been deployed by an earlier process: agents ask for them from their start. */
   readonly mayHaveApps?: boolean | undefined;
   /** Changes an agent's options before it is created, to observe the agent or to inject faults. */

@@ -17,7 +17,7 @@ export interface Habits {
   readonly utcOffsetHours: number;
 }
 
-export type Figures = Readonly<Record<"cpu" | "memory" | "disk" | "temperature" | "uptimeSeconds", number>>;
+export type MachineFigures = Readonly<Record<"cpu" | "memory" | "disk" | "temperature" | "uptimeSeconds", number>>;
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -55,7 +55,7 @@ const within = (value: number, low: number, high: number): number => Math.round(
 const shareOf = (seed: number, wallMs: number, periodMs: number): number => ((wallMs + (scattered(seed, 7) + 1) * periodMs) % periodMs) / periodMs;
 
 export const createFigures =
-  (seed: number, { cpu, busy, memory, disk, heat = 0, utcOffsetHours }: Habits, time: Pick<Time, "wallMs">): (() => Figures) =>
+  (seed: number, { cpu, busy, memory, disk, heat = 0, utcOffsetHours }: Habits, time: Pick<Time, "wallMs">): (() => MachineFigures) =>
   () => {
     const now = time.wallMs();
     const slow = cpu + busy * workload(now, utcOffsetHours) + 6 * noise(seed, now, 20 * MINUTE);

@@ -16,7 +16,7 @@ import { allEnded, type DeploymentSummary, deployToFleet } from "./deployments.t
 import { type AppFailures, failingIn } from "./fleet-apps.ts";
 import type { Percentiles } from "./latency.ts";
 import { type Load, startLoad } from "./load.ts";
-import { createMachines, type SimulatedMachine } from "./machines.ts";
+import { createFleetMachines, type SimulatedMachine } from "./machines.ts";
 import { createPortal, type PortalCredentials } from "./portal.ts";
 import { provision } from "./provision.ts";
 import { type Findings, verifyAll } from "./verify.ts";
@@ -220,7 +220,7 @@ export const runFleet = async (options: FleetOptions, hooks: FleetHooks = {}): P
   const stage: Stage = { phase: "provisioning", group: null };
   const stopReport = report(stage, tracker, hooks);
   try {
-    const machines = options.machines ?? createMachines({ count: options.agents, seed, time });
+    const machines = options.machines ?? createFleetMachines({ count: options.agents, seed, time });
     const provisioning = {
       on: `${machines.length} devices from the gateway`,
       at: url,

@@ -1,9 +1,9 @@
 // The machines of a simulated fleet, as a company with branches has them: named by site and number, of several platforms and agent versions. The same
 // seed makes the same machines, and a larger fleet begins with those of a smaller one.
-import { AGENT_VERSION, between, createRandom, type Machine, type Random, type Time } from "../agent/index.ts";
+import { AGENT_VERSION, type AgentMachine, between, createRandom, type Random, type Time } from "../agent/index.ts";
 import { createFigures, type Habits } from "./figures.ts";
 
-export interface SimulatedMachine extends Machine {
+export interface SimulatedMachine extends AgentMachine {
   /** As in `berlin-03-gw-07`. */
   readonly name: string;
   /** Of what kind it is, as people say it when they pair one. */
@@ -106,5 +106,5 @@ const createMachine = (index: number, { seed, time, troubles }: FleetMachines): 
   };
 };
 
-export const createMachines = (wanted: FleetMachines): readonly SimulatedMachine[] =>
+export const createFleetMachines = (wanted: FleetMachines): readonly SimulatedMachine[] =>
   Array.from({ length: wanted.count }, (_, index) => createMachine(index, wanted));

@@ -1,14 +1,14 @@
 // The machines of a simulated fleet: names, platforms, versions and tags from a seed, and figures that move.
 import { describe, expect, test } from "vitest";
 import { AGENT_VERSION, type PairedDevice, type RetryOptions } from "../../agent-sim/agent/index.ts";
-import { createMachines, type FleetMachines, type SimulatedMachine } from "../../agent-sim/fleet/machines.ts";
+import { createFleetMachines, type FleetMachines, type SimulatedMachine } from "../../agent-sim/fleet/machines.ts";
 import { provision } from "../../agent-sim/fleet/provision.ts";
 import { createFastTime } from "./clocks.ts";
 
 const NOON = Date.parse("2026-06-01T12:00:00Z");
 const HOUR = 3_600_000;
 const at = (wallMs: number) => ({ wallMs: () => wallMs });
-const fleet = (count: number, given: Partial<FleetMachines> = {}) => createMachines({ count, seed: 1, time: at(NOON), ...given });
+const fleet = (count: number, given: Partial<FleetMachines> = {}) => createFleetMachines({ count, seed: 1, time: at(NOON), ...given });
 const told = (machines: readonly SimulatedMachine[]) => machines.map(({ metrics, ...rest }) => ({ ...rest, ...metrics() }));
 /** The figures of one machine of the fleet at these moments. */
 const figuresOf = (index: number, moments: readonly number[], given: Partial<FleetMachines> = {}): readonly Readonly<Record<string, number>>[] => {

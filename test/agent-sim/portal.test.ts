@@ -4,7 +4,7 @@ import { createHttp, createRandom, type Http, type RetryOptions, systemTime as t
 import { createAgentGroup } from "../../agent-sim/fleet/agent-group.ts";
 import { createCommandTracker } from "../../agent-sim/fleet/command-tracker.ts";
 import { createDeploymentPortal, untilDeployed } from "../../agent-sim/fleet/deployments.ts";
-import { createMachines } from "../../agent-sim/fleet/machines.ts";
+import { createFleetMachines } from "../../agent-sim/fleet/machines.ts";
 import { createPortal, type PortalCredentials } from "../../agent-sim/fleet/portal.ts";
 import { provision } from "../../agent-sim/fleet/provision.ts";
 import { startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
@@ -55,7 +55,7 @@ test.each([
   ["a socket", 0],
   ["polls", 100],
 ])("a simulated device tells over %s the figures of its own machine", async (how, pollOnlyPct) => {
-  const machines = createMachines({ count: 1, seed: 1, time });
+  const machines = createFleetMachines({ count: 1, seed: 1, time });
   const members = await provision(createPortal(http, credentials()), machines, retry());
   const group = createAgentGroup({
     ...{ url: world.url, members, machines, time, seed: 1, heartbeatSec: 1, pollOnlyPct, rampPerSecond: 10, onAlarm: () => undefined },
