@@ -34,7 +34,7 @@ export interface AgentGroupOptions {
   readonly onAlarm: (text: string) => void;
   /** Default: none. */
   readonly appFailures?: AppFailures | undefined;
-  /** Of the member at the same place, instead of `appFailures`. */
+  /** How the apps of the member at this place fail, instead of `appFailures`. */
   readonly appFailuresOf?: ((index: number) => AppFailures | undefined) | undefined;
   /** What each member says of its machine, at the same place; default: the machine of this process. */
   readonly machines?: readonly AgentMachine[] | undefined;

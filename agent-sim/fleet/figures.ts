@@ -13,7 +13,7 @@ export interface Habits {
   readonly disk: number;
   /** Degrees above a healthy machine. */
   readonly heat?: number;
-  /** Of its people's working hours. */
+  /** The time zone of the people who use it. */
   readonly utcOffsetHours: number;
 }
 

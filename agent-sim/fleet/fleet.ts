@@ -27,7 +27,7 @@ export interface FleetOptions extends PortalCredentials {
   readonly agents: number;
   /** Devices that are already paired, instead of provisioned ones. */
   readonly members?: readonly PairedDevice[];
-  /** Those of the members, in their order; default: made from the seed. */
+  /** The members' machines, in their order; default: made from the seed. */
   readonly machines?: readonly SimulatedMachine[];
   /** How the apps of the member at this place fail, instead of `failingApps`. */
   readonly appFailuresOf?: (index: number) => AppFailures | undefined;

@@ -6,7 +6,7 @@ import { createFigures, type Habits } from "./figures.ts";
 export interface SimulatedMachine extends AgentMachine {
   /** As in `berlin-03-gw-07`. */
   readonly name: string;
-  /** Of what kind it is, as people say it when they pair one. */
+  /** The kind of machine, as people name it when they pair one. */
   readonly platform: string;
   readonly site: string;
   /** Few machines share a site, and many share these. */

@@ -7,7 +7,7 @@ import type { Portal } from "./portal.ts";
 /** The most that one call takes. */
 const CHUNK = 1_000;
 
-/** Those that people would describe alike. */
+/** Groups of machines that people would describe alike. */
 const alikeIn = (machines: readonly SimulatedMachine[]): readonly (readonly SimulatedMachine[])[] => {
   const groups = new Map<string, SimulatedMachine[]>();
   for (const machine of machines) {

@@ -161,6 +161,7 @@ describe("what an agent hears from others", () => {
       "agent-sim/agent/http.ts": "this is the file",
       "agent-sim/agent/socket.ts": "the type of a refused upgrade",
       "agent-sim/host/processes/health.ts": "asks an app",
+      "agent-sim/demo/receiver.ts": "takes calls and makes none",
     };
     expect(within(CALLS, ELSEWHERE)).toEqual([]);
     expect(read("agent-sim/agent/http.ts")).toContain("ownAnswer(");
