@@ -106,6 +106,7 @@ export * from "./kit/permissions.ts";
 export * from "./kit/signing.ts";
 export * from "./kit/signing-v2.ts";
 export { readSeconds } from "./kit/waits.ts";
+export { inWords, PLAN_RESOURCES, type PlanResource } from "./kit/words.ts";
 export * from "./records/actor.ts";
 export { AdminDevice, AdminUser, BackgroundJob, FeatureFlag, InstallationStats, STUCK_KINDS, StuckItem } from "./records/admin.ts";
 export * from "./records/alerts.ts";

@@ -4,6 +4,7 @@ import { contract } from "../index.ts";
 import { ERROR_CODES } from "../kit/errors.ts";
 import { ID_NAMES } from "../kit/ids.ts";
 import type { Group, Operation } from "../kit/operation.ts";
+import { PLAN_RESOURCES } from "../kit/words.ts";
 import { metadata, SCHEMAS } from "../schemas.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -110,6 +111,7 @@ export const declareContract = (): string => {
     "",
     ...[...named].sort(([a], [b]) => a.localeCompare(b)).map(([name, text]) => `export type ${name} = ${text};`),
     "",
+    `export type PlanResource = ${Object.keys(PLAN_RESOURCES).map(literal).join(" | ")};`,
     `export type ErrorCode = ${ERROR_CODES.map(literal).join(" | ")};`,
     "export type AppErrorData = ErrorFacts<ErrorCode>;",
     `export type AppRouter = RouterOf<{\n${router}\n}, ErrorCode>;`,

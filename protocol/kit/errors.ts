@@ -1,4 +1,6 @@
 // Every error code with its HTTP status and message. A code never changes its meaning; the status decides whether a retry makes sense.
+import { inWords } from "./words.ts";
+
 const row = (status: number, message: string) => ({ status, message }) as const;
 
 /** `messageOf` replaces a name in braces by the detail of that name. */
@@ -152,6 +154,12 @@ export type Details = Readonly<Record<string, unknown>>;
 /** The interface's rule: a client may retry 5xx and 429, but no other 4xx. */
 export const isRetryable = (code: ErrorCode): boolean => ERRORS[code].status >= 500 || ERRORS[code].status === 429;
 
+/** Details that hold our own identifiers, which a message says in words. Ids, names, types and sizes are shown as they are. */
+const WORDED: ReadonlySet<string> = new Set(["resource", "from", "to", "status", "reason"]);
+
 /** The message with the details filled in. */
 export const messageOf = (code: ErrorCode, details: Details = {}): string =>
-  ERRORS[code].message.replace(/\{(\w+)\}/g, (_, name: string) => String(details[name] ?? name));
+  ERRORS[code].message.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = String(details[name] ?? inWords(name));
+    return WORDED.has(name) ? inWords(value) : value;
+  });

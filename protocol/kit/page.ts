@@ -127,7 +127,10 @@ export const paged = <T extends z.ZodType>(item: T) =>
   z.object({
     items: z.array(item),
     total: z.int().min(0).optional().describe("Absent with a cursor, and in a list that is too long to count."),
-    nextCursor: z.string().optional().describe("Absent on the last page. A page that looked at many items without a match ends early: it may have few items, or none, and is not the last."),
+    nextCursor: z
+      .string()
+      .optional()
+      .describe("Absent on the last page. A page that looked at many items without a match ends early: it may have few items, or none, and is not the last."),
   });
 
 export const Pagination = z.object({

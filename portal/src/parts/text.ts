@@ -1,6 +1,7 @@
 // The sentences about commands, wherever they are shown.
 import type { BlockedBy, Command, CommandSummary, CommandTypeRecord } from "@mooring/client";
 import { duration } from "../ui/time.tsx";
+import { inWords } from "../ui/words.ts";
 
 const AGENT: Partial<Record<Command["status"], string>> = {
   queued: "Goes out with the agent's next poll",
@@ -62,7 +63,7 @@ export const text = {
   deadline: "Deadline",
   goesOn: "Goes on",
   lane: (lane: string) => `Lane ${lane} is taken by`,
-  ahead: (type: string, status: string) => `${type} (${status.replaceAll("_", " ")})`,
+  ahead: (type: string, status: string) => `${type} (${inWords(status)})`,
   cancel: "Cancel command",
   force: "Force cancel",
   back: "Go back",

@@ -1,5 +1,6 @@
 // A state as shape, colour and word: each of the three tells it alone.
 import css from "./status.module.css";
+import { inWords } from "./words.ts";
 
 export type Tone = "good" | "warn" | "bad" | "busy" | "idle";
 
@@ -63,7 +64,7 @@ export const Shape = ({ tone }: { readonly tone: Tone }) => (
   </svg>
 );
 
-export const Status = ({ status, word = status.replaceAll("_", " ") }: { readonly status: string; readonly word?: string }) => (
+export const Status = ({ status, word = inWords(status) }: { readonly status: string; readonly word?: string }) => (
   <span className={`${css["status"]} ${css[toneOf(status)]}`}>
     <Shape tone={toneOf(status)} />
     {word}

@@ -1,5 +1,5 @@
 // Tells people by mail of what has happened, as they have chosen: reads the events of the outbox and orders mails in the relay's transaction.
-import { NOTICES, type Notice, type Notification, type TenantId } from "../../../protocol/index.ts";
+import { inWords, NOTICES, type Notice, type Notification, type TenantId } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
 import type { DispatchedEvent } from "../../core/events.ts";
 import { type Letter, oneLine } from "../../core/ports/mail.ts";
@@ -20,10 +20,14 @@ const RULES: Readonly<Record<Notice, Rule>> = {
   "invite.accepted": { to: "inviter", email: true, what: () => "A person accepted your invite" },
   "invite.declined": { to: "inviter", email: true, what: () => "A person declined your invite" },
   "member.joined": { to: "owners", email: false, what: ({ roleId }) => `A person became a member with the role ${String(roleId)}` },
-  "tenant.suspended": { to: "owners", email: true, what: ({ reason }) => `The tenant was suspended: ${String(reason)}` },
+  "tenant.suspended": { to: "owners", email: true, what: ({ reason }) => `The tenant was suspended: ${inWords(String(reason))}` },
   "tenant.deletion_scheduled": { to: "owners", email: true, what: ({ deleteAfter }) => `The tenant will be deleted after ${String(deleteAfter)}` },
   "billing.payment_failed": { to: "owners", email: true, what: () => "A payment failed" },
-  "webhook.disabled": { to: "administrators", email: true, what: ({ url, reason }) => `The webhook to ${String(url)} was disabled: ${String(reason)}` },
+  "webhook.disabled": {
+    to: "administrators",
+    email: true,
+    what: ({ url, reason }) => `The webhook to ${String(url)} was disabled: ${inWords(String(reason))}`,
+  },
   "api_key.expiring": { to: "owners", email: true, what: ({ name, expiresAt }) => `The API key ${String(name)} expires at ${String(expiresAt)}` },
 };
 

@@ -1,10 +1,23 @@
 // What channels are told, and the form in which each kind of service takes it. Names come from devices, so every text is bounded and escaped.
+import type { AlertMetric, ChannelConfig, ChannelType } from "../../../protocol/index.ts";
 
-import type { ChannelConfig, ChannelType } from "../../../protocol/index.ts";
 import type { Letter } from "../../core/ports/mail.ts";
 import { oneLine } from "../../core/ports/mail.ts";
 import type { AlertMessage } from "./model.ts";
 import type { DueAlert } from "./store/notifications.ts";
+
+/** What a rule watches, in words that stand before its value. */
+const METRIC_WORDS: Readonly<Record<AlertMetric, string>> = {
+  "device.offline_seconds": "Seconds offline",
+  "device.cpu": "CPU in percent",
+  "device.memory": "Memory in percent",
+  "device.disk": "Disk in percent",
+  "command.failure_rate": "Failed commands in percent",
+  "command.queue_depth": "Open commands",
+  event: "Events",
+};
+/** Rules about events have the type of the event in the place of their metric. */
+const watchedText = (type: string): string => (Object.hasOwn(METRIC_WORDS, type) ? METRIC_WORDS[type as AlertMetric] : `Events "${type}"`); // as: just checked
 
 const MAX_TITLE = 200;
 const MAX_NAME = 100;
@@ -15,7 +28,7 @@ export const alertMessageOf = (kind: "opened" | "resolved", alert: DueAlert, por
   const count = alert.count;
   const what = count === 1 ? (targets[0] ?? "") : `${count} ${alert.has_devices ? "devices" : "things"}`;
   const more = count > targets.length ? ` and ${count - targets.length} more` : "";
-  const value = count === 1 && kind === "opened" ? `${alert.type} is ${Math.round(alert.value * 100) / 100}. ` : "";
+  const value = count === 1 && kind === "opened" ? `${watchedText(alert.type)}: ${Math.round(alert.value * 100) / 100}. ` : "";
   return {
     kind,
     alertId: alert.alert_id,

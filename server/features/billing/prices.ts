@@ -1,5 +1,5 @@
 // What the plans cost, and how they are shown. Amounts are in cents, the annual price per month.
-import { type BillingInterval, type BillingPlan, PLANS, type Plan } from "../../../protocol/index.ts";
+import { type BillingInterval, type BillingPlan, PLAN_RESOURCES, PLANS, type Plan, type PlanResource } from "../../../protocol/index.ts";
 import type { Overrides } from "../../core/scope.ts";
 
 interface Price {
@@ -22,17 +22,18 @@ export const TRIAL_DAYS = 14;
 /** Cents for one period. */
 export const priceOf = (plan: Plan, interval: BillingInterval): number => (interval === "annual" ? PRICES[plan].annualPrice * 12 : PRICES[plan].monthlyPrice);
 
-const FEATURES: Readonly<Record<string, string>> = {
-  hosts: "hosts",
-  deployments: "deployments",
-  apps: "apps",
-  storageGB: "GB of storage",
-  members: "members",
-  backupRetentionDays: "days of backups",
-  eventRetentionDays: "days of events",
-};
+/** What a plan is chosen by. */
+const FEATURES = [
+  "hosts",
+  "deployments",
+  "apps",
+  "storageGB",
+  "members",
+  "backupRetentionDays",
+  "eventRetentionDays",
+] as const satisfies readonly PlanResource[];
 
-const featuresOf = (limits: Overrides): string[] => Object.entries(FEATURES).map(([resource, words]) => `${limits[resource] ?? "Unlimited"} ${words}`);
+const featuresOf = (limits: Overrides): string[] => FEATURES.map((resource) => `${limits[resource] ?? "Unlimited"} ${PLAN_RESOURCES[resource]}`);
 
 export const planDetails = (tier: Plan, limits: Overrides): BillingPlan => ({ tier, ...PRICES[tier], limits, features: featuresOf(limits) });
 

@@ -1,9 +1,9 @@
 // What a tenant uses, by the counters that the plan asks too, beside its limits.
-import type { BillingUsage, OverLimit, Plan as Tier } from "../../../protocol/index.ts";
+import type { BillingUsage, OverLimit, PlanResource, Plan as Tier } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import type { Overrides, TenantScope } from "../../core/scope.ts";
-import type { Counters, Plan, PlanResource } from "../tenants/index.ts";
+import type { Counters, Plan } from "../tenants/index.ts";
 
 export interface UsageDeps {
   readonly clock: Clock;

@@ -1,6 +1,6 @@
 // Says what a command waits for: as fields for programs, and in one line for people.
 import type { z } from "zod";
-import { type BlockedBy, isOpen } from "../../../protocol/index.ts";
+import { type BlockedBy, inWords, isOpen } from "../../../protocol/index.ts";
 import { isoTime } from "./records.ts";
 import type { Surroundings } from "./store/read.ts";
 import type { CommandRow } from "./store/rows.ts";
@@ -16,7 +16,7 @@ export const blockedBy = (row: CommandRow, around: Surroundings): Blocked => ({
 
 const reasonOf = (row: CommandRow, around: Surroundings): Reason => {
   if (!isOpen(row.status))
-    return { kind: "none", since: null, explanation: `It has ended as ${row.status}${row.failureCode === null ? "" : ` (${row.failureCode})`}.` };
+    return { kind: "none", since: null, explanation: `It has ended as ${inWords(row.status)}${row.failureCode === null ? "" : ` (${row.failureCode})`}.` };
   if (row.status !== "queued") return waitsForAgent(row, around);
   const now = around.now.getTime();
   if (row.availableAt > now) {
@@ -39,7 +39,7 @@ const reasonOf = (row: CommandRow, around: Surroundings): Reason => {
       ahead: { commandId, type, status },
       commandId,
       since: since.toISOString(),
-      explanation: `Lane ${row.lane} is taken by ${commandId}, ${status} since ${since.toISOString()}.`,
+      explanation: `Lane ${row.lane} is taken by ${commandId}, ${inWords(status)} since ${since.toISOString()}.`,
     };
   }
   if (around.connectivity === "realtime" && around.maxInFlight !== null && around.inFlight >= around.maxInFlight)
@@ -58,7 +58,11 @@ const waitsForAgent = (row: CommandRow, around: Surroundings): Reason => {
   const bound = row.deadlineAt === null || row.deadlineAt === Infinity ? "" : `, until ${isoTime(row.deadlineAt)} at the latest`;
   if (around.connectivity === "none") {
     const seen = around.lastSeenAt?.toISOString() ?? since;
-    return { kind: "offline", since: seen, explanation: `The agent holds it (${row.status}) and was last seen at ${seen}; its word is waited for${bound}.` };
+    return {
+      kind: "offline",
+      since: seen,
+      explanation: `The agent holds it (${inWords(row.status)}) and was last seen at ${seen}; its word is waited for${bound}.`,
+    };
   }
   const what = { sent: "to acknowledge it", acknowledged: "to begin", running: "to finish", canceling: "to confirm the cancellation" };
   const status = row.status === "sent" || row.status === "acknowledged" || row.status === "running" ? row.status : "canceling";

@@ -34,7 +34,6 @@ export type { EnsuredTenant, EnsureTenant } from "./bootstrap.ts";
 export type { DeviceStates } from "./dashboard.ts";
 export type { JoiningMember, MemberRow, Members, MemberTenant, Recipient, RoleOfMember } from "./members.ts";
 export { type Counters, type CountUsed, createPlan, type LimitCrossing, type Plan, type PlanDeps } from "./plan-limits.ts";
-export type { PlanResource } from "./plan-table.ts";
 export type { TenantStanding } from "./standing.ts";
 
 export interface TenantsDeps extends DashboardDeps, LoadTestDeps, Pick<SuspensionAndDeletionDeps, "deleteRows" | "endBilling"> {

@@ -1,9 +1,9 @@
 // Enforces the limits of a tenant's plan, inside the transaction that adds something.
-import type { Plan as Tier } from "../../../protocol/index.ts";
+import type { PlanResource, Plan as Tier } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Overrides, SystemScope, TenantFacts } from "../../core/scope.ts";
-import { isLifted, limitOf, limitsOf, type PlanHolder, type PlanResource, type PlanTable, planFor, planTable, tierOf } from "./plan-table.ts";
+import { isLifted, limitOf, limitsOf, type PlanHolder, type PlanTable, planFor, planTable, tierOf } from "./plan-table.ts";
 import { findFacts, lockPlan } from "./store/tenants.ts";
 
 /** Counts how many of a resource a tenant has. Each feature counts its own rows. */

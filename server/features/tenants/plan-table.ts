@@ -1,5 +1,5 @@
 // What each plan allows; null is unlimited. PLAN_LIMITS_JSON replaces figures, a tenant's overrides replace them for it alone.
-import { PLANS, type Plan } from "../../../protocol/index.ts";
+import { PLANS, type Plan, type PlanResource } from "../../../protocol/index.ts";
 import type { Overrides } from "../../core/scope.ts";
 
 /** In the order free, starter, pro, team, business. */
@@ -28,10 +28,9 @@ const ROWS = {
   spansPerDay: [10_000, 100_000, 1_000_000, 5_000_000, 25_000_000],
   exportsPerDay: [1, 2, 5, 10, 24],
   requestsPerMinute: [100, 100, 100, 100, 100],
-} as const satisfies Record<string, readonly [Limit, Limit, Limit, Limit, Limit]>;
+} as const satisfies Record<PlanResource, readonly [Limit, Limit, Limit, Limit, Limit]>;
 
 type Limit = number | null;
-export type PlanResource = keyof typeof ROWS;
 export type PlanTable = Readonly<Record<Plan, Overrides>>;
 /** New tenants begin with a trial of this plan; `free` comes only after the trial. */
 export const DEFAULT_PLAN: Plan = "starter";

@@ -39,12 +39,12 @@ export const Notices = () => {
               <tbody>
                 {items.map((notice) => (
                   <tr key={notice.event}>
-                    <th scope="row">{text.noticeWords[notice.event] ?? notice.event}</th>
+                    <th scope="row">{text.noticeWords[notice.event]}</th>
                     {WAYS.map((way) => (
                       <td key={way}>
                         <input
                           type="checkbox"
-                          aria-label={`${text.noticeWords[notice.event] ?? notice.event}: ${WORDS[way]}`}
+                          aria-label={`${text.noticeWords[notice.event]}: ${WORDS[way]}`}
                           checked={notice[way]}
                           disabled={update.isPending}
                           onChange={({ target }) => change(items, { ...notice, [way]: target.checked })}

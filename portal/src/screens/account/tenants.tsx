@@ -5,6 +5,7 @@ import { api } from "../../api/client.ts";
 import { useMe } from "../../api/session.ts";
 import { Failure } from "../../ui/failure.tsx";
 import { Loaded, Panel } from "../../ui/parts.tsx";
+import { inWords } from "../../ui/words.ts";
 import css from "./account.module.css";
 import { text } from "./text.ts";
 
@@ -34,8 +35,7 @@ export const Tenants = () => {
             {items.map(({ tenantId, name, slug, role, status }) => (
               <li key={tenantId}>
                 <span className={css["what"]}>
-                  <strong>{name}</strong>{" "}
-                  <span className="muted">{[slug, role, ...(status === "active" ? [] : [status.replaceAll("_", " ")])].join(" · ")}</span>
+                  <strong>{name}</strong> <span className="muted">{[slug, role, ...(status === "active" ? [] : [inWords(status)])].join(" · ")}</span>
                 </span>
                 {tenantId === me.tenantId ? (
                   <span className="muted">{text.here}</span>

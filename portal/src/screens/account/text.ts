@@ -34,7 +34,7 @@ export const text = {
     "billing.payment_failed": "A payment fails",
     "api_key.expiring": "An API key is about to expire",
     "webhook.disabled": "A webhook was disabled",
-  } satisfies Record<Notification["event"], string> as Readonly<Record<string, string>>,
+  } satisfies Readonly<Record<Notification["event"], string>>,
   mail: "Mail",
   inApp: "Console",
   data: "Your data",

@@ -1,5 +1,7 @@
 // The sentences of usage and billing.
+import type { PlanResource } from "@mooring/client";
 import { numbers } from "../../ui/count.ts";
+import { inWords } from "../../ui/words.ts";
 
 const moneyOf = (cents: number, currency: string): string =>
   new Intl.NumberFormat(undefined, { style: "currency", currency: currency.toUpperCase(), minimumFractionDigits: cents % 100 === 0 ? 0 : 2 }).format(
@@ -7,7 +9,7 @@ const moneyOf = (cents: number, currency: string): string =>
   );
 
 export const money = moneyOf;
-const RESOURCES: Readonly<Record<string, string>> = {
+const RESOURCES = {
   hosts: "Devices",
   deployments: "Deployments",
   apps: "Apps",
@@ -20,9 +22,22 @@ const RESOURCES: Readonly<Record<string, string>> = {
   apiKeys: "API keys",
   enrollmentTokens: "Enrollment tokens",
   fleets: "Fleets",
-};
-/** A resource that has no name here yet keeps its key. */
-export const resourceName = (resource: string): string => RESOURCES[resource] ?? resource;
+  meshRoutes: "Mesh routes",
+  backupPolicies: "Backup policies",
+  minBackupIntervalMinutes: "Minutes between backups",
+  backupRetentionDays: "Days of backups",
+  alertRules: "Alert rules",
+  bulkTargets: "Devices in one bulk operation",
+  eventRetentionDays: "Days of events",
+  auditRetentionDays: "Days of audit records",
+  traceRetentionDays: "Days of traces",
+  spansPerDay: "Spans a day",
+  exportsPerDay: "Exports a day",
+  requestsPerMinute: "Requests a minute",
+} as const satisfies Readonly<Record<PlanResource, string>>;
+const isKnown = (resource: string): resource is PlanResource => Object.hasOwn(RESOURCES, resource);
+/** A later gateway may count what this console does not know. */
+export const resourceName = (resource: string): string => (isKnown(resource) ? RESOURCES[resource] : inWords(resource));
 
 export const text = {
   title: "Usage and billing",

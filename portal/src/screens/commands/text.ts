@@ -1,5 +1,6 @@
 // The sentences of the tenant's commands.
 import { numbers } from "../../ui/count.ts";
+import { inWords } from "../../ui/words.ts";
 export const text = {
   title: "Commands",
   filter: "Filter commands",
@@ -8,7 +9,7 @@ export const text = {
   blocked: (count: number) => `${numbers.format(count)} blocked`,
   pastDeadline: (count: number) => `${numbers.format(count)} past ${count === 1 ? "its" : "their"} deadline`,
   lastDay: "Last 24 h:",
-  ended: (count: number, status: string) => `${numbers.format(count)} ${status.replaceAll("_", " ")}`,
+  ended: (count: number, status: string) => `${numbers.format(count)} ${inWords(status)}`,
   all: "all",
   clear: "Show what is open",
   showAll: "Show all commands",

@@ -1,4 +1,5 @@
 // The sentences of one device's page.
+import { inWords } from "../../ui/words.ts";
 import type { Span } from "./metrics.ts";
 
 const SPANS: Readonly<Record<Span, string>> = { "1h": "last hour", "24h": "last 24 hours" };
@@ -14,7 +15,7 @@ export const text = {
   catalogue: "Open the catalogue",
   maintenance: "In maintenance",
   until: "until",
-  offlineReason: (reason: string) => reason.replaceAll("_", " "),
+  offlineReason: (reason: string) => inWords(reason),
   lastOf: (name: string, span: Span) => `${name}, ${SPANS[span]}`,
   noMetrics: "The device has reported no metrics within 24 hours.",
   metric: { cpu: "CPU", memory: "Memory", disk: "Disk" },

@@ -7,6 +7,7 @@ import { useMay } from "../../api/session.ts";
 import { Confirm, Dialog, Form, TextField } from "../../ui/dialog.tsx";
 import { Check, Checks } from "../../ui/fields/checks.tsx";
 import { Facts, Loaded, Skeleton } from "../../ui/parts.tsx";
+import { inWords } from "../../ui/words.ts";
 import css from "./members.module.css";
 import { text } from "./text.ts";
 
@@ -18,7 +19,7 @@ const groupsOf = (catalogue: readonly Permission[]): readonly (readonly [string,
   for (const each of catalogue) groups.set(each.resource, [...(groups.get(each.resource) ?? []), each]);
   return [...groups];
 };
-const wordOf = (resource: string): string => resource.replaceAll("_", " ").replace(/^./, (first) => first.toUpperCase());
+const wordOf = (resource: string): string => inWords(resource).replace(/^./, (first) => first.toUpperCase());
 
 interface ChangeProps {
   readonly role: Role | null;

@@ -4,7 +4,7 @@ import { api } from "../../api/client.ts";
 import { Loaded, Panel } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
 import css from "./nodes.module.css";
-import { text } from "./text.ts";
+import { type Dependency, text } from "./text.ts";
 
 export const DependencyPanel = () => {
   const read = useQuery(api.health.deep.queryOptions({}));
@@ -13,9 +13,10 @@ export const DependencyPanel = () => {
       <Loaded read={read} rows={4}>
         {({ dependencies }) => (
           <ul className={css["rows"]}>
-            {Object.entries(dependencies).map(([name, { status, message, latencyMs, configured }]) => (
+            {/* as: entries lose their keys */}
+            {(Object.entries(dependencies) as [Dependency, (typeof dependencies)["database"]][]).map(([name, { status, message, latencyMs, configured }]) => (
               <li key={name} className={css["row"]}>
-                <span>{text.dependencies.names[name] ?? name}</span>
+                <span>{text.dependencies.names[name]}</span>
                 {configured === false ? <Status status="idle" word={text.dependencies.unset} /> : <Status status={status} />}
                 <span className={`muted ${css["wide"]}`}>{configured === false ? "" : message}</span>
                 <span className="muted">{latencyMs === undefined ? "" : text.dependencies.latency(latencyMs)}</span>

@@ -1,6 +1,11 @@
 // The sentences of the nodes' screen.
 import type { StuckItem } from "@mooring/client";
+import type { inferOutput } from "@trpc/tanstack-react-query";
+import type { api } from "../../api/client.ts";
 import { counted, numbers } from "../../ui/count.ts";
+
+/** Each thing that a node depends on. */
+export type Dependency = keyof inferOutput<typeof api.health.deep>["dependencies"];
 
 export const text = {
   title: "Nodes",
@@ -33,7 +38,7 @@ export const text = {
       mail: "Mail",
       agentBinaries: "Agent binaries",
       sloTracking: "SLO tracking",
-    } as Readonly<Record<string, string>>,
+    } satisfies Readonly<Record<Dependency, string>>,
     latency: (ms: number) => `${numbers.format(Math.round(ms))} ms`,
     unset: "not configured",
   },

@@ -6,6 +6,7 @@ import { deviceLabel } from "../../ui/device-label.ts";
 import { Loaded, Panel } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
 import { Ago } from "../../ui/time.tsx";
+import { inWords } from "../../ui/words.ts";
 import css from "./overview.module.css";
 import { text } from "./text.ts";
 
@@ -34,7 +35,7 @@ export const OfflinePanel = () => {
                   <Link to="/devices/$deviceId" params={{ deviceId }} className="cut">
                     {deviceLabel({ deviceId, name, hostname })}
                   </Link>
-                  <span className={`muted cut ${css["wide"]}`}>{offlineReason?.replaceAll("_", " ") ?? text.offline.noReason}</span>
+                  <span className={`muted cut ${css["wide"]}`}>{offlineReason === undefined ? text.offline.noReason : inWords(offlineReason)}</span>
                   <Ago at={lastSeen} />
                 </li>
               ))}

@@ -1,5 +1,6 @@
 // The sentences of pairing.
 import { numbers } from "../../ui/count.ts";
+import { inWords } from "../../ui/words.ts";
 
 /** What became of a code, and what to do. */
 const CODES: ReadonlyMap<string, string> = new Map([
@@ -9,6 +10,7 @@ const CODES: ReadonlyMap<string, string> = new Map([
   ["PAIRING_REJECTED", "Somebody of your tenant rejected the machine with this code. If that was a mistake, request a new code on the machine."],
 ]);
 
+/** The steps that installers report today; one may report its own. */
 const STEPS: Readonly<Record<string, string>> = {
   preflight_check: "Check of the machine",
   docker_install: "Docker",
@@ -46,7 +48,7 @@ export const text = {
 
   installation: "Installation",
   approved: "Approved",
-  steps: (step: string) => STEPS[step] ?? step,
+  steps: (step: string) => STEPS[step] ?? inWords(step),
   online: "Online",
   isOnline: (name: string) => `${name} is online.`,
   waits: (name: string) => `${name} is approved. It fetches its identity within a few seconds and then comes online.`,
