@@ -5,6 +5,7 @@ import { useMay } from "../api/session.ts";
 import { Panel } from "../ui/parts.tsx";
 import { Status } from "../ui/status.tsx";
 import { Value } from "../ui/value.tsx";
+import { inWords } from "../ui/words.ts";
 import { failureTitle, text } from "./app-text.ts";
 
 export const AppFailure = ({ failure }: { readonly failure: App["failure"] }) => {
@@ -13,7 +14,7 @@ export const AppFailure = ({ failure }: { readonly failure: App["failure"] }) =>
   const { reason, message, commandId, lines } = failure;
   const title = failureTitle(failure);
   return (
-    <Panel title={title} beside={<Status status="failed" word={reason} />}>
+    <Panel title={title} beside={<Status status="failed" word={inWords(reason)} />}>
       <p>{message}</p>
       {lines.length === 0 ? null : <Value label={text.lastLines} value={lines.join("\n")} />}
       {commandId === null || !may("command:read") ? null : (

@@ -6,6 +6,7 @@ import { api } from "../api/client.ts";
 import { useMay } from "../api/session.ts";
 import { Empty } from "../ui/parts.tsx";
 import { type Step, Timeline } from "../ui/timeline.tsx";
+import { inWords } from "../ui/words.ts";
 import { shownStatus } from "./app-status.tsx";
 import { text } from "./app-text.ts";
 import { Blocked } from "./blocked.tsx";
@@ -36,7 +37,7 @@ const stepOf = ({ to, at, by, revision, reason }: OneStep): Step => ({
   facts: [
     by.startsWith("dev_") ? text.byDevice : actorText({ id: by, name: null }),
     revision === 0 ? null : text.revision(revision),
-    reason === null ? null : <code key="reason">{reason}</code>,
+    reason === null ? null : inWords(reason),
   ].filter((fact) => fact !== null),
 });
 

@@ -36,6 +36,8 @@ export type OutcomeHandlers<G extends Group> = { readonly [N in keyof G["command
 /** Hides secrets in what an agent says of a command, before it is stored. */
 export interface Hide {
   text(text: string): string;
+  /** A machine's word for a failure; the known ones stay. */
+  code(code: string): string;
   /** `isCut`: it was too long, and only its beginning is left. */
   output(output: unknown, isCut: boolean): unknown;
 }

@@ -74,9 +74,15 @@ export const createAgent = ({ clock, emit, devices, apps, settings, onError }: A
         commit(async (tx) => {
           const { deviceId } = self(scope);
           const toEvent = ({ timestamp, ...event }: AgentEvent) => ({ ...event, deviceId, timestamp: new Date(timestamp).toISOString() });
+          const hidden = await apps().hide(
+            tx,
+            scope,
+            deviceId,
+            events.map(({ details }) => details),
+          );
           await emit(
             tx,
-            events.map((event) => happened(scope, contract.devices.events.reported, deviceId, toEvent(event))),
+            events.map((event, at) => happened(scope, contract.devices.events.reported, deviceId, toEvent({ ...event, details: hidden[at] ?? {} }))),
           );
           return { accepted: events.length };
         }),

@@ -1,6 +1,16 @@
 // Why an app failed, as records and events tell it: by the agent's word, or by how the command ended. Secrets of the app never appear.
-import { type AppFailure, type CommandId, createMasker, newestLines, type ReportedApp } from "../../../protocol/index.ts";
+import { type AppFailure, type CommandId, createMasker, type Masker, newestLines, type ReportedApp } from "../../../protocol/index.ts";
 import type { Outcome } from "../../core/ports/command-outcomes.ts";
+
+/** The reasons that our own agent and the protocol name. They stay, as a secret may be such a word; an agent may write anything in their place. */
+const KNOWN_REASONS: ReadonlySet<string> = new Set([
+  ...["AGENT_RESTARTED", "AGENT_TIMEOUT", "CHECKSUM_MISMATCH", "COMPOSE_FAILED", "CONFIG_INVALID", "CRASH_LOOP", "DEPLOY_TIMEOUT", "DISK_FULL"],
+  ...["DOWNLOAD_FAILED", "EXITED", "FAILED", "FAILED_BEFORE", "HANDLER_FAILED", "HEALTH_CHECK_FAILED", "IMAGE_NOT_FOUND", "KIND_REFUSED", "LINK_REFUSED"],
+  ...["NO_DOCKER", "NO_START", "PORT_NOT_ALLOWED", "PORT_OF_OTHER_APP", "PORT_TAKEN", "RECORD_DAMAGED", "SECRET_MISSING", "SECRETS_UNAVAILABLE"],
+  ...["SIGNATURE_INVALID", "SIZE_MISMATCH", "SPAWN_FAILED", "SPEC_INVALID", "STOP_FAILED", "UNKNOWN_PROGRAM", "VARIABLE_RESERVED", "VARIABLE_TWICE"],
+]);
+export const maskReason = (reason: string, mask: Masker["mask"]): string => (KNOWN_REASONS.has(reason) ? reason : mask(reason).slice(0, MAX_REASON));
+const MAX_REASON = 64;
 
 /** By the agent's word. */
 export const failureSaid = (
@@ -9,7 +19,7 @@ export const failureSaid = (
   secrets: readonly string[],
 ): AppFailure => {
   const { mask } = createMasker(secrets);
-  return { stage, reason, message: mask(message), revision, commandId, lines: newestLines(lines.map(mask)) };
+  return { stage, reason: maskReason(reason, mask), message: mask(message), revision, commandId, lines: newestLines(lines.map(mask)) };
 };
 
 const REASONS = new Map<string, readonly [string, string]>(

@@ -18,7 +18,7 @@ import { createAppChanges } from "./handlers/changes.ts";
 import { createAppReads } from "./handlers/reads.ts";
 import { createAppSecrets } from "./handlers/secrets.ts";
 import { createAppSnapshots } from "./handlers/snapshots.ts";
-import { createHideFor } from "./hiding.ts";
+import { createHideFor, createHideOnDevice } from "./hiding.ts";
 import { type AppLogsWiring, createAppLogs, type LogReads } from "./logs/index.ts";
 import { createOrders } from "./orders.ts";
 import { type CancelOrdered, createPlacing, type Placing } from "./placing.ts";
@@ -57,6 +57,8 @@ export interface DeviceApps {
   report(scope: TenantScope, deviceId: DeviceId, report: AgentReport): Promise<{ readonly desiredVersion: number; readonly ignored: string[] }>;
   /** Returns whether somebody waits for these lines. */
   sendLogs(scope: TenantScope, deviceId: DeviceId, chunk: string): Promise<boolean>;
+  /** Hides the secrets of all apps on the device in every text of a value. */
+  hide<T>(tx: Tx, scope: SystemScope, deviceId: DeviceId, given: T): Promise<T>;
 }
 
 export interface AppsFeature extends Feature<typeof contract.apps> {
@@ -94,6 +96,7 @@ export const createAppFeature = (deps: AppsDeps): AppsFeature => {
       desiredState: (scope, deviceId) => desiredState(db, scope, deviceId),
       report: (scope, deviceId, report) => db.tx((tx) => word.report(tx, scope, deviceId, report)),
       sendLogs: logs.receive,
+      hide: createHideOnDevice(deps),
     },
   };
 };

@@ -117,3 +117,35 @@ test("the end of a log and what follows, of an agent that does not mask", async 
   viewer.close();
   expectClean(viewer.texts().join("\n"));
 });
+
+test("the reason of a failure and the code of a command, in an agent's own words", async () => {
+  const { rig, appId, commandId } = await deployed({ online: false });
+  const at = `/devices/${rig.device.deviceId}/commands`;
+  await rig.ask(`GET ${at}`, undefined, rig.device.as);
+  const output = { app: reportOf(appId, { state: "failed", failure: failureIn(1, { reason: `no ${SECRET}` }) }) };
+  await rig.ask(`POST ${at}/${commandId}/ack`, { status: "failed", code: `AT ${SECRET}`, output }, rig.device.as);
+  expect((await rig.ask(`GET /commands/${commandId}`)).failureCode).toBe("AT ***");
+  expect((await rig.ask(`GET /apps/${appId}`)).failure.reason).toBe("no ***");
+  expectClean(await stored(rig));
+});
+
+test("a reason that the protocol knows stays, although a secret is the same word", async () => {
+  const rig = await openRig(world, { online: false });
+  open.push(rig);
+  const { appId, commandId } = await rig.deploy({ secrets: { KV_TOKEN: "HEALTH_CHECK_FAILED" } });
+  const at = `/devices/${rig.device.deviceId}/commands`;
+  await rig.ask(`GET ${at}`, undefined, rig.device.as);
+  const output = { app: reportOf(appId, { state: "failed", failure: failureIn(1) }) };
+  await rig.ask(`POST ${at}/${commandId}/ack`, { status: "failed", output }, rig.device.as);
+  expect((await rig.ask(`GET /apps/${appId}`)).failure.reason).toBe("HEALTH_CHECK_FAILED");
+});
+
+test("what an agent reports to have happened on the device", async () => {
+  const { rig } = await deployed();
+  const event = { type: "app.crashed", severity: "warning", timestamp: new Date().toISOString() };
+  const details = { why: `exited after ${SECRET}`, forms: FORMS, nested: { [FORMS[2] ?? ""]: 1 } };
+  expect(await rig.ask("POST /agent/events", { events: [{ ...event, details }, event] }, rig.device.as)).toEqual({ accepted: 2 });
+  const told = await stored(rig);
+  expect(told).toContain("exited after ***");
+  expectClean(told);
+});

@@ -84,7 +84,7 @@ describe("a deployment", () => {
     const { page, button, region, rig: at, steps, inState, problems } = await open();
     at.answer(({ app }) => reportOf(app.appId, { revision: 1, failure: failureIn(app.revision, { lines: ["starting", HOSTILE] }) }));
     await button("Deploy again").click();
-    await region("Revision 2 failed in its health check").getByText("HEALTH_CHECK_FAILED").waitFor();
+    await region("Revision 2 failed in its health check").getByText("health check failed").waitFor();
     await region("Last lines of its log").getByText(HOSTILE).waitFor();
     await steps.getByText("rolling back").waitFor();
     await inState("active").waitFor();

@@ -182,13 +182,13 @@ const createAck = (deps: DeliveryDeps) => {
 };
 
 /** More than how far the command is. */
-const saysMore = ({ output, progress }: AckEvent): boolean => (output !== undefined && output !== null) || progress?.message != null;
+const saysMore = ({ output, code, progress }: AckEvent): boolean => (output !== undefined && output !== null) || code !== null || progress?.message != null;
 
 const hidden = (event: AckEvent, hide: Hide | undefined): AckEvent => {
   if (hide === undefined) return event;
-  const { output, outputTruncated, progress } = event;
+  const { output, outputTruncated, code, progress } = event;
   const told = progress === null ? null : { ...progress, message: progress.message === null ? null : hide.text(progress.message) };
-  return { ...event, output: hide.output(output, outputTruncated), progress: told };
+  return { ...event, code: code === null ? null : hide.code(code), output: hide.output(output, outputTruncated), progress: told };
 };
 
 const grouped = <T>(items: readonly T[], keyOfItem: (item: T) => string): ReadonlyMap<string, readonly T[]> => {
