@@ -22,6 +22,7 @@ import {
   randomPKCECodeVerifier,
   randomState,
 } from "openid-client";
+import type { TokenRefusal } from "../../../protocol/index.ts";
 import { type Clock, systemClock } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Outbound, OutboundError } from "../../core/ports/outbound.ts";
@@ -79,12 +80,31 @@ const TROUBLE: ReadonlySet<string | undefined> = new Set([
   ...["server_error", "temporarily_unavailable", "invalid_client", "unauthorized_client"],
 ]);
 
-const toAppError = (error: unknown): AppError => {
+const BY_CLAIM: ReadonlyMap<unknown, TokenRefusal> = new Map([
+  ["iss", "issuer"],
+  ["aud", "audience"],
+  ["azp", "audience"],
+  ["exp", "expired"],
+  ["nbf", "not_yet_valid"],
+]);
+
+/** The library names the claim, header or parameter that it refuses in the cause of the cause. */
+const wordOf = (error: ClientError, issuer: string): TokenRefusal | "invalid_answer" => {
+  const facts = error.cause instanceof Error ? error.cause.cause : undefined;
+  if (typeof facts !== "object" || facts === null) return "invalid_answer";
+  if ("claim" in facts) return BY_CLAIM.get(facts.claim) ?? "invalid_answer";
+  if (!("expected" in facts)) return "invalid_answer";
+  if ("header" in facts) return "algorithm";
+  // Of the callback's parameters it expects the state or the issuer.
+  return "parameters" in facts && facts.expected === issuer ? "issuer" : "invalid_answer";
+};
+
+const toAppError = (error: unknown, issuer: string): AppError => {
   if (error instanceof AppError) return error;
   if (error instanceof AuthorizationResponseError)
     return TROUBLE.has(error.error) ? unavailable(error) : failed(error.error === "access_denied" ? "denied" : "refused", error);
   if (error instanceof ResponseBodyError) return TROUBLE.has(error.error) || error.status >= 500 ? unavailable(error) : failed("refused", error);
-  if (error instanceof ClientError && !(error.cause instanceof OutboundError) && !TROUBLE.has(error.code)) return failed("invalid_answer", error);
+  if (error instanceof ClientError && !(error.cause instanceof OutboundError) && !TROUBLE.has(error.code)) return failed(wordOf(error, issuer), error);
   return unavailable(error);
 };
 
@@ -178,7 +198,7 @@ export const createIdentityProvider = (settings: ProviderSettings, clock: Pick<C
     },
     complete: (parameters, checks) =>
       exchange(parameters, checks).catch((error: unknown) => {
-        throw toAppError(error);
+        throw toAppError(error, settings.issuer);
       }),
     endSessionUrl: async () => {
       const config = await orNull(configuration());

@@ -160,7 +160,43 @@ describe("refusals", () => {
 
   test("an issuer that another provider claims is refused", async () => {
     const { browser, callback } = await begin();
-    expect(refusalOf(await browser.visit("GET", withParameter(callback, "iss", "https://evil.example")))).toEqual([401, "SIGN_IN_FAILED", "invalid_answer"]);
+    expect(refusalOf(await browser.visit("GET", withParameter(callback, "iss", "https://evil.example")))).toEqual([401, "SIGN_IN_FAILED", "issuer"]);
+  });
+
+  /** Signs in while the provider answers the code with an ID token of these claims. Its signature counts for nothing: TLS vouches for the provider. */
+  const signInWith = async (claims: Readonly<Record<string, unknown>>, alg = "RS256") => {
+    const browser = openBrowser();
+    const { location } = await browser.visit("GET", login());
+    const callback = await provider.approve(browser, location ?? "", "ann");
+    const now = Math.floor(Date.now() / 1_000);
+    const nonce = new URL(location ?? "").searchParams.get("nonce");
+    const payload = { iss: provider.issuer, aud: "mooring", sub: "ann", email: "ann@example.com", iat: now, exp: now + 60, nonce, ...claims };
+    const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString("base64url");
+    const answer = { access_token: "any", token_type: "Bearer", id_token: `${part({ alg })}.${part(payload)}.c2ln` };
+    provider.fail((request, response) => {
+      if (request.url?.startsWith("/token") !== true) return false;
+      response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(answer));
+      return true;
+    });
+    return browser.visit("GET", callback);
+  };
+
+  test.each<[reason: string, claims: Readonly<Record<string, unknown>>]>([
+    ["issuer", { iss: "https://evil.example" }],
+    ["audience", { aud: "another" }],
+    ["audience", { aud: ["mooring", "another"] }],
+    ["audience", { aud: ["mooring", "another"], azp: "another" }],
+    ["expired", { exp: 1_000_000_000 }],
+    ["not_yet_valid", { nbf: 5_000_000_000 }],
+    ["invalid_answer", { nonce: "another" }],
+    ["invalid_answer", { exp: "soon" }],
+  ])("an ID token is refused with the word %s for %j", async (reason, claims) => {
+    expect(refusalOf(await signInWith(claims))).toEqual([401, "SIGN_IN_FAILED", reason]);
+  });
+
+  test("an ID token with an algorithm that the provider does not announce is refused with that word, and a good one signs in", async () => {
+    for (const alg of ["none", "HS256"]) expect(refusalOf(await signInWith({}, alg))).toEqual([401, "SIGN_IN_FAILED", "algorithm"]);
+    expect((await signInWith({})).status).toBe(303);
   });
 
   test("a person who declines gets 401, and a provider in trouble 503", async () => {
