@@ -128,7 +128,7 @@ const lockSoon = async (path: string): Promise<() => void> => {
   const untilMs = time.elapsedMs() + LOCK_WITHIN_MS;
   for (;;) {
     try {
-      return lockState(path);
+      return await lockState(path, time);
     } catch (error) {
       if (!(error instanceof StateInUse) || time.elapsedMs() > untilMs) throw error;
       await pause(time, 100);

@@ -6,7 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { lockState, StateInUse } from "../../agent-sim/agent/state/state-lock.ts";
+import { systemTimers } from "../../protocol/kit/timers.ts";
 import { eventually } from "../kit/checks/eventually.ts";
+import { inAnotherContainer } from "../kit/net/pid-namespace.ts";
 
 let folder: string;
 const path = (): string => join(folder, "device.json");
@@ -22,6 +24,7 @@ const command = (...args: readonly string[]): readonly [string, readonly string[
   process.execPath,
   ["--import", "tsx", MAIN, "agent", "--identity", path(), "--url", "http://127.0.0.1:9", ...args],
 ];
+const mutable = ([file, args]: readonly [string, readonly string[]]): [string, string[]] => [file, [...args]];
 const writeIdentity = (): void =>
   writeFileSync(path(), JSON.stringify({ device_id: "dev_1", agent_id: "agt_1", tenant_id: "ten_1", shared_secret: "test-shared-secret-0001" }));
 
@@ -40,7 +43,7 @@ test("a second agent on the same state ends with a sentence that names the first
   await once(first, "exit");
   expect(existsSync(`${path()}.lock`)).toBe(true);
   const third = spawnSync(file, command("--seconds", "0")[1], { encoding: "utf8", timeout: WITHIN_MS });
-  expect([third.status, existsSync(`${path()}.lock`)]).toEqual([0, false]);
+  expect([third.status, readFileSync(`${path()}.lock`, "utf8")]).toEqual([0, ""]);
 }, 90_000);
 test("a second agent with another identity on the same folder of data ends with a sentence that names the first, also through a link", async () => {
   writeIdentity();
@@ -60,26 +63,47 @@ test("a second agent with another identity on the same folder of data ends with 
     `another agent (process ${first.pid}) already uses ${join(data, "agent")}; stop it first, or give this one a state of its own\n`,
   ]);
   // It has left the identity that it could have had.
-  expect(existsSync(join(folder, "other.json.lock"))).toBe(false);
+  expect(readFileSync(join(folder, "other.json.lock"), "utf8")).toBe("");
   first.kill("SIGKILL");
   await once(first, "exit");
   const third = spawnSync(file, [...args.slice(0, 4), ...others], { encoding: "utf8", timeout: WITHIN_MS });
-  expect([third.status, existsSync(join(data, "agent.lock"))]).toEqual([0, false]);
+  expect([third.status, readFileSync(join(data, "agent.lock"), "utf8")]).toEqual([0, ""]);
 }, 90_000);
-test("a lock that somebody else has taken meanwhile is not released", () => {
-  const unlock = lockState(path());
+test("an agent in another container, whose process ids mean nothing here, keeps its state, and ends with its container", async () => {
+  writeIdentity();
+  const [file, args] = inAnotherContainer(...command());
+  const first = spawn(file, args, { stdio: ["ignore", "pipe", "inherit"] });
+  await eventually(() => expect(existsSync(`${path()}.journal`)).toBe(true), WITHIN_MS);
+  const second = spawnSync(...mutable(command("--seconds", "0")), { encoding: "utf8", timeout: WITHIN_MS });
+  expect([second.status, second.stderr]).toEqual([
+    2,
+    `another agent (in another container) already uses ${path()}; stop it first, or give this one a state of its own\n`,
+  ]);
+  first.kill("SIGKILL");
+  await once(first, "exit");
+  expect(spawnSync(...mutable(command("--seconds", "0")), { timeout: WITHIN_MS }).status).toBe(0);
+}, 90_000);
+test("a lock that somebody else has taken meanwhile is not released", async () => {
+  const unlock = await lockState(path(), systemTimers);
   writeFileSync(`${path()}.lock`, "1 1");
   unlock();
   expect(readFileSync(`${path()}.lock`, "utf8")).toBe("1 1");
+});
+test("an agent of an earlier version, which has only its name in the file, keeps its state", async () => {
+  const unlock = await lockState(path(), systemTimers);
+  const name = readFileSync(`${path()}.lock`, "utf8");
+  unlock();
+  writeFileSync(`${path()}.lock`, name);
+  await expect(lockState(path(), systemTimers)).rejects.toThrow(StateInUse);
 });
 test.each([
   ["a process that has ended", "2147483646 12345"],
   ["an earlier process whose pid another one has now", `${process.pid} 1`],
   ["nobody", ""],
-])("the lock of %s is taken over", (_, holder) => {
+])("the lock of %s is taken over", async (_, holder) => {
   writeFileSync(`${path()}.lock`, holder);
-  const unlock = lockState(path());
-  expect(() => lockState(path())).toThrow(StateInUse);
+  const unlock = await lockState(path(), systemTimers);
+  await expect(lockState(path(), systemTimers)).rejects.toThrow(StateInUse);
   unlock();
-  expect(existsSync(`${path()}.lock`)).toBe(false);
+  (await lockState(path(), systemTimers))();
 });

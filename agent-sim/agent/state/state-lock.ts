@@ -1,5 +1,7 @@
 // Locks an agent's state for one process. Two processes would both run each command, since neither rereads the journal after its start.
-import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, readFileSync, writeFileSync } from "node:fs";
+import { tryFileLock } from "../../../protocol/kit/programs/file-lock.ts";
+import type { Timers } from "../../../protocol/kit/timers.ts";
 
 /** Another process holds the state. */
 export class StateInUse extends Error {
@@ -33,51 +35,31 @@ const isAlive = (holder: string): boolean => {
   return nameOf(pid) === holder;
 };
 
-/** Null if there is none. */
-const read = (path: string): string | null => {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    if (hasCode(error, "ENOENT")) return null;
-    throw error;
-  }
+const read = (path: string): string => readFileSync(path, "utf8");
+
+const inUse = (path: string, holder: string): StateInUse => {
+  // The kernel knows better: processes of another container have ids of their own.
+  const who = isAlive(holder) ? `process ${Number.parseInt(holder, 10)}` : "in another container";
+  return new StateInUse(`another agent (${who}) already uses ${path}; stop it first, or give this one a state of its own`);
 };
 
-/** Removes the lock of a dead process. If another one took it over meanwhile, that one keeps it: only its name in the file tells whose it is. */
-const removeStale = (lock: string, holder: string, aside: string): void => {
-  try {
-    renameSync(lock, aside);
-    if (read(aside) !== holder) linkSync(aside, lock);
-  } catch (error) {
-    if (!hasCode(error, "ENOENT") && !hasCode(error, "EEXIST")) throw error;
-  } finally {
-    rmSync(aside, { force: true });
+/**
+ * Returns a function that releases the lock. Throws StateInUse while another process holds it, in this container or in another one.
+ * The file stays, and names its holder.
+ */
+export const lockState = async (path: string, time: Timers): Promise<() => void> => {
+  const file = `${path}.lock`;
+  const lock = await tryFileLock(file, time);
+  const holder = read(file);
+  if (lock === null) throw inUse(path, holder);
+  // An agent of an earlier version has only its name in the file.
+  if (isAlive(holder)) {
+    closeSync(lock.fd);
+    throw inUse(path, holder);
   }
-};
-
-/** Returns a function that releases the lock. Throws StateInUse while a live process holds it; takes over the lock of a dead one. */
-export const lockState = (path: string): (() => void) => {
-  const lock = `${path}.lock`;
-  const mine = `${lock}.${process.pid}`;
-  // A link is atomic, so no process ever sees a lock without its holder.
-  writeFileSync(mine, nameOf(process.pid), { mode: 0o600 });
-  try {
-    for (;;) {
-      try {
-        linkSync(mine, lock);
-        return () => {
-          if (read(lock) === nameOf(process.pid)) rmSync(lock, { force: true });
-        };
-      } catch (error) {
-        if (!hasCode(error, "EEXIST")) throw error;
-      }
-      const holder = read(lock);
-      if (holder === null) continue;
-      if (isAlive(holder))
-        throw new StateInUse(`another agent (process ${Number.parseInt(holder, 10)}) already uses ${path}; stop it first, or give this one a state of its own`);
-      removeStale(lock, holder, `${mine}.stale`);
-    }
-  } finally {
-    rmSync(mine, { force: true });
-  }
+  writeFileSync(file, nameOf(process.pid));
+  return () => {
+    if (read(file) === nameOf(process.pid)) writeFileSync(file, "");
+    closeSync(lock.fd);
+  };
 };

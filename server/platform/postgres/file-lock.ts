@@ -1,70 +1,50 @@
-// A lock between processes of one machine, held for moments while one of them starts, adopts or stops the embedded database.
-import { randomUUID } from "node:crypto";
-import { link, readFile, rename, rm, writeFile } from "node:fs/promises";
+// A lock between processes that share a folder, also from several containers: held for moments while one of them starts, adopts or stops the embedded
+// database, and by the database itself for as long as it runs.
+import { closeSync, readFileSync, writeFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
+import { tryFileLock } from "../../../protocol/kit/programs/file-lock.ts";
+import { systemTimers } from "../../../protocol/kit/timers.ts";
+import { ConfigError } from "../../core/errors.ts";
 import { processIdentity } from "./process-identity.ts";
 
-const POLL_MS = 25;
+const POLL_MS = 100;
 
 export interface FileLockOptions {
   readonly waitMs: number;
-  /** Called with the holder, again and again, while a living process holds the lock. */
+  /** Called with the holder, again and again, while another process holds the lock. */
   readonly onHeld?: (holder: string) => void;
+  /** The error after the wait. */
+  readonly late: (holder: string) => Error;
 }
 
-/**
- * Runs the function while no other process holds the lock of the same file. It waits up to `waitMs` for a living holder,
- * and takes the lock from a dead one.
- */
-export const withFileLock = async <T>(file: string, { waitMs, onHeld }: FileLockOptions, run: () => Promise<T>): Promise<T> => {
-  const me = await processIdentity(process.pid);
-  const mine = `${file}.${randomUUID()}`;
-  await writeFile(mine, `${me}\n${randomUUID()}\n`);
+const holderOf = (file: string): string => readFileSync(file, "utf8").trim() || "unknown";
+
+/** Waits for the lock and returns the descriptor that holds it. */
+export const lockFile = async (file: string, { waitMs, onHeld, late }: FileLockOptions): Promise<number> => {
+  const deadline = performance.now() + waitMs;
+  for (;;) {
+    const lock = await tryFileLock(file, systemTimers);
+    if (lock !== null) {
+      if (lock.doubt === null) return lock.fd;
+      closeSync(lock.fd);
+      throw new ConfigError(
+        `The embedded PostgreSQL cannot lock ${file} (${lock.doubt}). Install flock (package util-linux), move DATA_DIR to a local disk, or set DATABASE_URL.`,
+      );
+    }
+    if (performance.now() > deadline) throw late(holderOf(file));
+    onHeld?.(holderOf(file));
+    await delay(POLL_MS);
+  }
+};
+
+/** Runs the function while no other process holds the lock of the same file. */
+export const withFileLock = async <T>(file: string, options: Omit<FileLockOptions, "late">, run: () => Promise<T>): Promise<T> => {
+  const late = (holder: string): Error => new Error(`another process (${holder}) has held ${file} for more than ${options.waitMs} ms`);
+  const fd = await lockFile(file, { ...options, late });
   try {
-    const deadline = performance.now() + waitMs;
-    // Only link() creates a name together with its content and fails when the name exists.
-    while (!(await linked(mine, file))) {
-      await removeIfDead(file);
-      if (performance.now() > deadline) throw new Error(`a living process (${await holder(file)}) has held ${file} for more than ${waitMs} ms`);
-      onHeld?.(await holder(file));
-      await delay(POLL_MS);
-    }
-    try {
-      return await run();
-    } finally {
-      await rm(file, { force: true });
-    }
+    writeFileSync(file, `${await processIdentity(process.pid)}\n`);
+    return await run();
   } finally {
-    await rm(mine, { force: true });
+    closeSync(fd);
   }
-};
-
-const linked = async (from: string, to: string): Promise<boolean> => {
-  try {
-    await link(from, to);
-    return true;
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "EEXIST") return false;
-    throw error;
-  }
-};
-
-const content = (file: string): Promise<string | undefined> => readFile(file, "utf8").catch(() => undefined);
-const holder = async (file: string): Promise<string> => (await content(file))?.split("\n")[0] ?? "unknown";
-
-// Moves the file aside before it removes it: if another process has replaced the dead lock meanwhile, the content differs and the file goes back.
-const removeIfDead = async (file: string): Promise<void> => {
-  const seen = await content(file);
-  if (seen === undefined) return;
-  const identity = seen.split("\n")[0] ?? "";
-  const pid = Number.parseInt(identity, 10);
-  if (Number.isInteger(pid) && pid > 0 && (await processIdentity(pid)) === identity) return;
-  const aside = `${file}.${randomUUID()}`;
-  const moved = await rename(file, aside).then(
-    () => true,
-    () => false,
-  );
-  if (!moved) return;
-  if ((await content(aside)) !== seen) await linked(aside, file);
-  await rm(aside, { force: true });
 };

@@ -1,5 +1,6 @@
 // One PostgreSQL server process on one cluster folder: create the cluster, start, find and stop the server. embedded-postgres.ts decides when.
 import { once } from "node:events";
+import { closeSync } from "node:fs";
 import { chown, mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -7,6 +8,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { startProgram } from "../../../protocol/kit/programs/program.ts";
 import { runProgram } from "../../../protocol/kit/programs/run-program.ts";
 import { systemTimers, type Timers } from "../../../protocol/kit/timers.ts";
+import { ConfigError } from "../../core/errors.ts";
+import { lockFile } from "./file-lock.ts";
 import type { PostgresLaunch } from "./postgres-user.ts";
 import { isPostmasterOf } from "./process-identity.ts";
 import { complaintOf, PROGRAM_ENVIRONMENT } from "./system-programs.ts";
@@ -107,12 +110,28 @@ export const findServer = async (cluster: PostgresCluster): Promise<Server | und
 
 /** Starts a server where none runs, on `port` if it is free, else on any; `required` for a port that clients already know. */
 export const startServer = async (cluster: PostgresCluster, wish: { readonly port: number; readonly required: boolean }): Promise<Server> => {
-  // A killed server leaves this file. Another process may have its pid by now, and PostgreSQL would take that process for a running server.
-  await rm(join(cluster.dir, "postmaster.pid"), { force: true });
+  // The server inherits the lock and its children with it. PostgreSQL itself trusts in process ids, which mean nothing in another container.
+  const lock = await lockFile(`${cluster.dir}.lock`, { waitMs: OLD_CHILDREN_WAIT_MS, late: () => inUse(cluster) });
+  try {
+    // A killed server leaves this file. Another process may have its pid by now, and PostgreSQL would take that process for a running server.
+    await rm(join(cluster.dir, "postmaster.pid"), { force: true });
+    return await startLocked(cluster, wish, lock);
+  } finally {
+    closeSync(lock);
+  }
+};
+
+const inUse = ({ dir }: PostgresCluster): ConfigError =>
+  new ConfigError(
+    `Another PostgreSQL server uses ${dir}, and this process cannot see it: it runs in another container that shares the folder. ` +
+      `Stop that gateway, give this one a DATA_DIR of its own, or set DATABASE_URL for both.`,
+  );
+
+const startLocked = async (cluster: PostgresCluster, wish: { readonly port: number; readonly required: boolean }, lock: number): Promise<Server> => {
   const deadline = performance.now() + OLD_CHILDREN_WAIT_MS;
   let port = wish.port === 0 ? await freePort() : wish.port;
   for (;;) {
-    const outcome = await startOnce(cluster, port);
+    const outcome = await startOnce(cluster, port, lock);
     if ("pid" in outcome) return outcome;
     const retry = /still in use|Address already in use|could not create any TCP\/IP sockets/.test(outcome.complaint);
     if (!retry || performance.now() > deadline) throw new Error(`PostgreSQL on ${cluster.dir} did not start: ${outcome.complaint}`);
@@ -144,7 +163,7 @@ const readPidFile = async (cluster: PostgresCluster): Promise<(Server & { readon
   return Number.isInteger(pid) && pid > 1 ? { pid, port: Number.parseInt(lines[3] ?? "", 10), status: lines[7] || "starting" } : undefined;
 };
 
-const startOnce = async (cluster: PostgresCluster, port: number): Promise<Server | { readonly complaint: string }> => {
+const startOnce = async (cluster: PostgresCluster, port: number, lock: number): Promise<Server | { readonly complaint: string }> => {
   const size = await stat(cluster.logFile).then(
     (found) => found.size,
     () => 0,
@@ -161,7 +180,7 @@ const startOnce = async (cluster: PostgresCluster, port: number): Promise<Server
       env: PROGRAM_ENVIRONMENT,
       cwd: "/",
       time: systemTimers,
-      stdio: ["ignore", log.fd, log.fd],
+      stdio: ["ignore", log.fd, log.fd, lock],
       outlives: true,
     });
     child.unref();

@@ -1,9 +1,10 @@
 // Runs the small programs of the operating system that the embedded database needs. They answer within moments or count as failed.
+import { SYSTEM_PATH } from "../../../protocol/kit/programs/file-lock.ts";
 import { type RunResult, runProgram } from "../../../protocol/kit/programs/run-program.ts";
 import { systemTimers } from "../../../protocol/kit/timers.ts";
 
 /** Programs inherit none of the gateway's environment, such as its master key. */
-export const PROGRAM_ENVIRONMENT = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C", TZ: "UTC" };
+export const PROGRAM_ENVIRONMENT = { PATH: SYSTEM_PATH, LC_ALL: "C", TZ: "UTC" };
 
 const WITHIN_MS = 10_000;
 const MAX_BYTES = 65_536;

@@ -10,6 +10,7 @@ import { type EmbeddedPostgres, openEmbeddedPostgres, runningEmbeddedUrl } from 
 import { isPostmasterOf } from "../../../server/platform/postgres/process-identity.ts";
 import { silentLog } from "../../../server/platform/telemetry/log.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
+import { inAnotherContainer } from "../../kit/net/pid-namespace.ts";
 import { withClient } from "../../kit/stores/database.ts";
 
 let dataDir = "";
@@ -33,8 +34,10 @@ const open = async (log = silentLog): Promise<EmbeddedPostgres> => {
   return server;
 };
 
-const openElsewhere = async (): Promise<{ process: ChildProcess; pid: number; url: string }> => {
-  const child = spawn(process.execPath, ["--import", "tsx", "test/kit/stores/embedded-owner.ts", dataDir], { stdio: ["ignore", "pipe", "inherit"] });
+const ownerOf = (folder: string): readonly [string, readonly string[]] => [process.execPath, ["--import", "tsx", "test/kit/stores/embedded-owner.ts", folder]];
+
+const openElsewhere = async ([command, words] = ownerOf(dataDir)): Promise<{ process: ChildProcess; pid: number; url: string }> => {
+  const child = spawn(command, words, { stdio: ["ignore", "pipe", "inherit"] });
   owners.push(child);
   const [line] = await once(child.stdout, "data");
   const [pid = "", url = ""] = String(line).trim().split(" ");
@@ -81,6 +84,17 @@ describe("a new folder", () => {
     const { url } = await open();
     await expect(ask(url, "copy (select 1) to program 'true'")).rejects.toThrow(/permission denied/);
   });
+});
+
+describe("another container on the same folder", () => {
+  test("is refused while the server of the first one runs, harms nothing, and takes over once that has ended", async () => {
+    const first = await openElsewhere(inAnotherContainer(...ownerOf(dataDir)));
+    await ask(first.url, "create table shared (value text)");
+    await expect(open()).rejects.toThrow(/uses .*cluster.* in another container/);
+    await ask(first.url, "insert into shared values ('kept')");
+    await killHard(first.process);
+    expect(await ask((await open()).url, "select value from shared")).toEqual({ value: "kept" });
+  }, 60_000);
 });
 
 describe("crashes", () => {
