@@ -14,7 +14,7 @@ export interface FileLock {
 /** Where programs of the operating system are. */
 export const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const WITHIN_MS = 10_000;
-/** Of flock(1), from util-linux and from busybox. */
+/** The exit code of flock(1), from util-linux and from busybox, when somebody else holds the lock. */
 const CONFLICT = 1;
 /** macOS has no flock(1); there, and only there, a flag of open(2) does the same. */
 const O_EXLOCK = 0x20;

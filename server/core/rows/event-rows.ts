@@ -120,3 +120,8 @@ class StoredEvent implements DispatchedEvent {
 }
 
 export const toEvent = (row: EventRow): DispatchedEvent => new StoredEvent(row);
+
+/** Selects the lowest and the highest sequence number of a tenant's events. */
+export const eventEnds = (tenant: string): string => `select
+  coalesce((select last_sequence - cardinality(positions) + 1 from outbox_dispatches where tenant_id = ${tenant} order by last_sequence limit 1), 1) as lowest,
+  coalesce((select last_sequence from outbox_dispatches where tenant_id = ${tenant} order by last_sequence desc limit 1), 0) as highest`;

@@ -95,7 +95,7 @@ const wordOf = (error: ClientError, issuer: string): TokenRefusal | "invalid_ans
   if ("claim" in facts) return BY_CLAIM.get(facts.claim) ?? "invalid_answer";
   if (!("expected" in facts)) return "invalid_answer";
   if ("header" in facts) return "algorithm";
-  // Of the callback's parameters it expects the state or the issuer.
+  // Among the callback's parameters it expects the state or the issuer.
   return "parameters" in facts && facts.expected === issuer ? "issuer" : "invalid_answer";
 };
 

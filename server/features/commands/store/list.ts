@@ -113,8 +113,9 @@ const KEYS = {
   },
 } as const;
 type Among = keyof typeof KEYS;
-// Open commands are few; those of other tenants are left out before they are looked up. The ended ones are looked at in the order of the list, up to $13 of them: no filter has an index, because each would cost every
-// command more than a page that ends early costs its reader. Each branch reads no more than it needs.
+// Open commands are few; those of other tenants are left out before they are looked up. The ended ones are looked at in the order of the list, up to $13
+// of them: no filter has an index, because each would cost every command more than a page that ends early costs its reader. Each branch reads no more
+// than it needs.
 const openOnes = (condition: string): string => `(select ${OPEN_COLUMNS} from command_queue q ${WITH_COMMAND} where ${condition})`;
 const ENDED_ONES = `(select ${ENDED_COLUMNS} from commands c where c.finished_at is not null)`;
 const listIn = (order: Order, among: Among): string => {
@@ -136,15 +137,16 @@ const listIn = (order: Order, among: Among): string => {
         left join devices d on d.tenant_id = c.tenant_id and d.device_id = c.device_id order by c.${column} ${direction} limit $10) l on true
      order by l.${column} ${direction}`;
 };
-type ListedRow = Partial<NamedDbRow> & { readonly reached: string | number | null };
+/** The row is empty on a page without commands. */
+type ListedRow<K> = Partial<NamedDbRow> & { readonly reached: K | null };
 const LIST_ALL = {
   tenant: {
-    newest: statement<ListedRow>("commands.listAll", listIn("newest", "tenant")),
-    oldest: statement<ListedRow>("commands.listAllOldest", listIn("oldest", "tenant")),
+    newest: statement<ListedRow<string>>("commands.listAll", listIn("newest", "tenant")),
+    oldest: statement<ListedRow<string>>("commands.listAllOldest", listIn("oldest", "tenant")),
   },
   device: {
-    newest: statement<ListedRow>("commands.listOfDevice", listIn("newest", "device")),
-    oldest: statement<ListedRow>("commands.listOfDeviceOldest", listIn("oldest", "device")),
+    newest: statement<ListedRow<number>>("commands.listOfDevice", listIn("newest", "device")),
+    oldest: statement<ListedRow<number>>("commands.listOfDeviceOldest", listIn("oldest", "device")),
   },
 } as const;
 
@@ -162,7 +164,6 @@ export interface TenantCommandFilter extends CommandFilter {
 }
 
 /** The tenant's commands after one of them in that order, or from the first. */
-/** The tenant's commands after one of them in that order, or from the first. */
 export const listAllCommands = async (
   db: Db,
   scope: SystemScope,
@@ -178,7 +179,8 @@ export const listAllCommands = async (
   // Without a filter every row is shown.
   const walk = open === true || blocked === true ? null : isFiltered ? WALK_ROWS : limit;
   const values = [...filterValues(scope, filter), blocked, after, from, limit, limits, deviceId, walk];
-  const found = await db.query(LIST_ALL[deviceId === null ? "tenant" : "device"][order], values);
+  const found: readonly ListedRow<string | number>[] =
+    deviceId === null ? await db.query(LIST_ALL.tenant[order], values) : await db.query(LIST_ALL.device[order], values);
   return { rows: found.flatMap((row) => (isFound(row) ? [toNamed(row)] : [])), reached: found[0]?.reached ?? null };
 };
 

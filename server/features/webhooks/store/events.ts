@@ -2,7 +2,7 @@
 
 import type { DispatchedEvent } from "../../../core/events.ts";
 import { DEVICE_OF } from "../../../core/rows/event-data.ts";
-import { DISPATCHED_EVENT, dispatchedWithin, EVENT_COLUMNS, type EventRow, toEvent } from "../../../core/rows/event-rows.ts";
+import { DISPATCHED_EVENT, dispatchedWithin, EVENT_COLUMNS, type EventRow, eventEnds, toEvent } from "../../../core/rows/event-rows.ts";
 import { statement } from "../../../core/statements.ts";
 import type { Sql } from "../../../platform/database/db.ts";
 
@@ -38,11 +38,7 @@ export interface EventEnds {
   readonly lowest: number;
   readonly highest: number;
 }
-const ENDS = statement<EventEnds>(
-  "webhooks.eventEnds",
-  `select coalesce((select last_sequence - cardinality(positions) + 1 from outbox_dispatches where tenant_id = $1 order by last_sequence limit 1), 1) as lowest,
-     coalesce((select last_sequence from outbox_dispatches where tenant_id = $1 order by last_sequence desc limit 1), 0) as highest`,
-);
+const ENDS = statement<EventEnds>("webhooks.eventEnds", eventEnds("$1"));
 export const findEnds = async (db: Query, tenantId: string): Promise<EventEnds> => (await db.query(ENDS, [tenantId]))[0] ?? { lowest: 1, highest: 0 };
 
 /** Between `above` and `below` no more than a page may look at. */
