@@ -5,7 +5,7 @@ import pg from "pg";
 import { systemClock } from "../../../core/clock.ts";
 import { placeOf, type Waits } from "../../waits.ts";
 import { isLoginRefused, isUnavailable } from "../db-errors.ts";
-import { describeSession, isLockTimeout, LOCK_TIMEOUT_MS, type OtherSession, PATIENCE_MS, SESSION_COLUMNS } from "./lock-waits.ts";
+import { describeSession, LOCK_TIMEOUT_MS, type OtherSession, PATIENCE_MS, SESSION_COLUMNS } from "./lock-waits.ts";
 
 /** Our own lock, and the one that `prisma migrate deploy` and earlier builds take, so neither runs beside us. */
 const LOCKS = [7_177_001, 72_707_369];
@@ -60,15 +60,14 @@ const takeLocks = (guard: pg.Client, { url, waits }: GuardOptions): Promise<void
   waits.during({ on: "the migration lock", at: placeOf(url) }, async (why) => {
     const until = systemClock.elapsed() + PATIENCE_MS;
     for (;;) {
-      try {
-        for (const lock of LOCKS) await guard.query("select pg_advisory_xact_lock($1)", [lock]);
-        return;
-      } catch (error) {
-        if (!isLockTimeout(error) || systemClock.elapsed() >= until) throw error;
-        await guard.query("rollback");
-        why(await holders(guard));
-        await begin(guard);
-      }
+      // Without waiting within a statement: its snapshot would hold up the concurrent index that the lock's holder builds.
+      const { rows } = await guard.query<{ taken: boolean }>(`select ${LOCKS.map((lock) => `pg_try_advisory_xact_lock(${lock})`).join(" and ")} as taken`);
+      if (rows[0]?.taken === true) return;
+      await guard.query("rollback");
+      if (systemClock.elapsed() >= until) throw new Error(`another process has held the migration lock for ${PATIENCE_MS / 60_000} minutes`);
+      why(await holders(guard));
+      await delay(PAUSE_MS);
+      await begin(guard);
     }
   });
 
