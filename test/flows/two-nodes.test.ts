@@ -184,7 +184,7 @@ describe("hints between nodes", () => {
   test("a long poll wakes for a command queued on the other node, and a waiting call for an outcome reported there", async () => {
     const device = await tenant.device();
     const polled = b.call(device.as, "GET", `/v1/devices/${device.deviceId}/commands?wait=50`);
-    const waited = a.call(tenant.apiKey, "POST", `/v1/devices/${device.deviceId}/commands?wait=50`, { body: { type: "ping" } });
+    const waited = a.call(tenant.apiKey, "POST", `/v1/devices/${device.deviceId}/commands?wait=30`, { body: { type: "ping" } });
     const [command] = (await withTimeout(polled, 10_000, "the poll did not wake")).body.data;
     await b.call(device.as, "POST", `/v1/devices/${device.deviceId}/commands/${command.commandId}/ack`, { body: { status: "succeeded" } });
     expect((await withTimeout(waited, 10_000, "the call did not wake")).body.data).toMatchObject({ commandId: command.commandId, status: "succeeded" });
