@@ -76,7 +76,7 @@ describe("a handler is told of", () => {
   test("an output that does not fit, while the command ends as told", async () => {
     const { sent, ack, told, statusOf } = await setUp();
     const [commandId = ""] = await sent("a");
-    expect(await ack(commandId, "succeeded", { bytes: "many" })).toMatchObject({ result: "applied", status: "succeeded" });
+    expect(await ack(commandId, "succeeded", { bytes: "many" })).toMatchObject({ result: "refused", status: "succeeded", code: "INVALID_OUTPUT" });
     expect(told).toMatchObject([{ kind: "invalid_output", output: { bytes: "many" }, issues: [expect.stringContaining("bytes: ")] }]);
     expect(await statusOf(commandId)).toBe("succeeded");
   });
