@@ -82,11 +82,11 @@ export const SESSION_COLUMNS =
 const blockersOf = async (observer: pg.Client, marker: string): Promise<readonly OtherSession[]> => {
   // The observer's transaction would otherwise see the sessions of its first look for ever.
   await observer.query("select pg_stat_clear_snapshot()");
+  // Without parameters: these would leave a portal open, whose snapshot a concurrent index waits for.
   const { rows } = await observer.query<OtherSession>(
     `select distinct ${SESSION_COLUMNS} from pg_stat_activity waiting
      cross join lateral unnest(pg_blocking_pids(waiting.pid)) as blocker(pid) join pg_stat_activity a on a.pid = blocker.pid
-     where waiting.pid <> pg_backend_pid() and starts_with(waiting.query, $1) order by a.pid limit 5`,
-    [marker],
+     where waiting.pid <> pg_backend_pid() and starts_with(waiting.query, ${observer.escapeLiteral(marker)}) order by a.pid limit 5`,
   );
   return rows;
 };

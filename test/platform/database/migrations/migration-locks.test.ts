@@ -34,12 +34,12 @@ const notingWaits = (): Waits & { readonly reasons: string[] } => {
 };
 
 /** As a dump does: a transaction that has read the table and stays open. */
-const holdTable = async (url: string, table: string, hold: () => Promise<void>): Promise<void> => {
+const holdTable = async (url: string, table: string, hold: () => Promise<void>, statement = `select count(*) from ${table}`): Promise<void> => {
   const dump = new pg.Client({ connectionString: url, application_name: "pg_dump" });
   await dump.connect();
   try {
     await dump.query("begin isolation level repeatable read");
-    await dump.query(`select count(*) from ${table}`);
+    await dump.query(statement);
     await hold();
     await dump.query("commit");
   } finally {
@@ -135,11 +135,13 @@ describe("a script outside of a transaction", () => {
     const copy = await copyWith("concurrent", CONCURRENT);
     const waits = notingWaits();
     let migrated: Promise<readonly string[]> = Promise.resolve([]);
-    await holdTable(url, "probe", async () => {
+    const hold = async (): Promise<void> => {
       migrated = migrate({ url, folder: copy, waits });
       await eventually(() => expect(waits.reasons.join()).toContain("pg_dump"));
       await withClient(url, (client) => client.query("set lock_timeout = 1000; insert into probe values (1001, 1001)"));
-    });
+    };
+    // The build goes on to wait for old snapshots after it has been observed: the observer must not hold one.
+    await holdTable(url, "probe", hold, "insert into probe values (1002, 1002)");
     expect(await migrated).toEqual(["99990101000000_concurrent"]);
     expect(await indexes(url)).toEqual([{ name: "probe_b", valid: true }]);
   });
