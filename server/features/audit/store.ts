@@ -104,13 +104,19 @@ const listLogs = createLongListing("audit-logs", { sequence: { kind: "number" } 
 
 /** Times follow the sequence but for a database whose clock was set back, by less than this. */
 const SET_BACK_S = 3_600;
+/** The time itself where the shifted one would be in a year that the database cannot hold; no record is that old or that new. */
+const shifted = (text: string, bySeconds: number): Date => {
+  const at = new Date(text);
+  const moved = secondsFromNow(bySeconds, at);
+  return moved.getUTCFullYear() < 1 || moved.getUTCFullYear() > 9_999 ? at : moved;
+};
 /** The numbers between which all records of that time stand, so that a page does not look for them among all others. */
 const withinTimes = async (db: Clients, tenantId: string, { from, to }: AuditFilter): Promise<Prisma.AuditLogWhereInput> => {
   const first = async (at: { readonly gte: Date } | { readonly lt: Date }, order: "asc" | "desc") =>
     (await db.system.auditLog.findFirst({ where: { tenantId, at }, orderBy: { at: order }, select: { sequence: true } }))?.sequence;
   const [lowest, highest] = await Promise.all([
-    from === undefined ? undefined : first({ gte: secondsFromNow(-SET_BACK_S, new Date(from)) }, "asc"),
-    to === undefined ? undefined : first({ lt: secondsFromNow(SET_BACK_S, new Date(to)) }, "desc"),
+    from === undefined ? undefined : first({ gte: shifted(from, -SET_BACK_S) }, "asc"),
+    to === undefined ? undefined : first({ lt: shifted(to, SET_BACK_S) }, "desc"),
   ]);
   return { tenantId, sequence: given({ gte: lowest, lte: highest }) };
 };
