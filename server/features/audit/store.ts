@@ -1,6 +1,7 @@
 // Rows of the audit log and the ends of its chains.
 import type { Prisma } from "../../../prisma/generated/client.ts";
 import type { Page } from "../../../protocol/index.ts";
+import { isStorable } from "../../../protocol/kit/bounds.ts";
 import { secondsFromNow } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
@@ -104,11 +105,11 @@ const listLogs = createLongListing("audit-logs", { sequence: { kind: "number" } 
 
 /** Times follow the sequence but for a database whose clock was set back, by less than this. */
 const SET_BACK_S = 3_600;
-/** The time itself where the shifted one would be in a year that the database cannot hold; no record is that old or that new. */
+/** The time itself where the shifted one could not be stored; no record is that old or that new. */
 const shifted = (text: string, bySeconds: number): Date => {
   const at = new Date(text);
   const moved = secondsFromNow(bySeconds, at);
-  return moved.getUTCFullYear() < 1 || moved.getUTCFullYear() > 9_999 ? at : moved;
+  return isStorable(moved.getTime()) ? moved : at;
 };
 /** The numbers between which all records of that time stand, so that a page does not look for them among all others. */
 const withinTimes = async (db: Clients, tenantId: string, { from, to }: AuditFilter): Promise<Prisma.AuditLogWhereInput> => {
