@@ -1,8 +1,6 @@
 // What channels are told, and the form in which each kind of service takes it. Names come from devices, so every text is bounded and escaped.
 import type { AlertMetric, ChannelConfig, ChannelType } from "../../../protocol/index.ts";
-
-import type { Letter } from "../../core/ports/mail.ts";
-import { oneLine } from "../../core/ports/mail.ts";
+import { type Letter, oneLine } from "../../core/ports/mail.ts";
 import type { AlertMessage } from "./model.ts";
 import type { DueAlert } from "./store/notifications.ts";
 
