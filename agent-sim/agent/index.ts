@@ -1,5 +1,6 @@
 // The reference agent as a library. Code outside of this folder imports only this file.
 
+export { sayWhileWaiting } from "../../protocol/kit/waits-at-start.ts";
 export { type Agent, createAgent } from "./agent.ts";
 export type { AgentEvents, AgentOptions } from "./agent-context.ts";
 export { errorOf, type HttpAnswer, hasSucceeded, isUnchanged, NoAnswer, refusal, retryAfterMs } from "./answers.ts";
@@ -23,4 +24,3 @@ export { lockState, StateInUse } from "./state/state-lock.ts";
 export { createDueTimer } from "./timing/due-timer.ts";
 export { between, createRandom, jittered, type Random } from "./timing/random.ts";
 export { createRunAbort, noop, pause, systemTime, type Time, until } from "./timing/time.ts";
-export { sayWhileWaiting } from "./timing/waits.ts";

@@ -5,6 +5,13 @@ export interface Timers {
   after(delayMs: number, run: () => void): () => void;
 }
 
+export interface Time extends Timers {
+  /** Milliseconds since 1970 by this machine's clock, which may be wrong. */
+  wallMs(): number;
+  /** Monotonic milliseconds, for measuring and for deadlines. */
+  elapsedMs(): number;
+}
+
 export const systemTimers: Timers = {
   after: (delayMs, run) => {
     const timer = setTimeout(run, delayMs);

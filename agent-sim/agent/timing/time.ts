@@ -1,15 +1,8 @@
 // The only access to time in agent-sim: wall clock, monotonic clock and timers, which tests replace.
 import { setMaxListeners } from "node:events";
-import { pause, type Timers } from "../../../protocol/kit/timers.ts";
+import { pause, type Time } from "../../../protocol/kit/timers.ts";
 
-export { pause };
-
-export interface Time extends Timers {
-  /** Milliseconds since 1970 by this machine's clock, which may be wrong. */
-  wallMs(): number;
-  /** Monotonic milliseconds, for measuring and for deadlines. */
-  elapsedMs(): number;
-}
+export { pause, type Time };
 
 /** Rounds delays of a second and more up to 50 ms, so that thousands of agents share a few timer lists. */
 const onGrid = (delayMs: number): number => (delayMs < 1_000 ? Math.max(0, delayMs) : Math.min(Math.ceil(delayMs / 50) * 50, 2_147_483_000));
