@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { CONNECT_PATHS, ERROR_CODES, ERRORS, type ErrorCode, isRetryable, signedHeaders } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
 import { eventually } from "../kit/checks/eventually.ts";
+import { eventsDispatched } from "../kit/gateway/dispatched.ts";
 import { mintWith } from "../kit/gateway/tokens.ts";
 import { type Answer, anonymous, asBearer, asKey, type Caller, type CallOptions, emailOf, startWorld, type World } from "../kit/gateway/world.ts";
 import { initiate, invite, openStock, pair, prepare, SAMPLES, type Stock } from "./samples.ts";
@@ -218,7 +219,7 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
        select 'evt_bulk' || n, $1, 'webhook.recovered', 's', '{}', '2020-01-02' from generate_series(1, 10001) as n`,
       [tenantId],
     );
-    await eventually(async () => expect((await at.world.sql.query("select 1 from outbox_pending where tenant_id = $1", [tenantId])).rows).toEqual([]), 30_000);
+    await eventsDispatched(at.world, tenantId);
     // After the relay has passed by, so that nothing of it was sent.
     const { webhookId } = await newWebhook(at);
     const body = { since: "2020-01-01T00:00:00Z", until: "2020-02-01T00:00:00Z", status: "missing" };

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { versionsOf } from "../../server/gateway/rest/versions.ts";
 import { versionedModel } from "../../server/platform/database/tenant-client.ts";
+import { eventsDispatched } from "../kit/gateway/dispatched.ts";
 import { type Answer, startWorld, type World } from "../kit/gateway/world.ts";
 import { type Case, callerFor, openStock, overHttp, REST_CASES, type Stock, sample, send, toRequest } from "./samples.ts";
 
@@ -46,6 +47,7 @@ describe("ETag", () => {
 
   test.each(named(reads))("%s answers with a tag that begins with its version, and 304 to whoever has that answer", async (_, each) => {
     const input = await sample(each, stock);
+    await eventsDispatched(world, stock.tenant.tenantId);
     const first = await go(each, input);
     const tag = first.headers.get("etag") ?? "";
     expect([first.status, tag]).toEqual([200, expect.stringMatching(new RegExp(`^"${first.body.data.version}-[\\w-]{11}"$`))]);
