@@ -2,8 +2,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type FleetOptions, type FleetProgress, runFleet } from "../../agent-sim/fleet/fleet.ts";
 import { withTimeout } from "../../server/platform/timeout.ts";
-import { eventually } from "../kit/checks/eventually.ts";
-import { withClient } from "../kit/stores/database.ts";
 import {
   type BootstrapCredentials,
   bootstrapTenant,
@@ -14,7 +12,9 @@ import {
   type Sandbox,
   startGatewayProcess,
   withDatabase,
-} from "./processes.ts";
+} from "../flows/processes.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { withClient } from "../kit/stores/database.ts";
 
 const AGENTS = 60;
 const STOP_WITHIN_MS = 10_000;

@@ -4,8 +4,8 @@ import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { createSandbox, processesOf, ROOT, type Sandbox, startGatewayProcess } from "../flows/processes.ts";
 import { eventually } from "../kit/checks/eventually.ts";
-import { createSandbox, processesOf, ROOT, type Sandbox, startGatewayProcess } from "./processes.ts";
 
 let sandbox: Sandbox;
 beforeEach(async () => {

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { built, connects, createSandbox, node, processesOf, runToEnd, type Sandbox } from "./processes.ts";
+import { built, connects, createSandbox, node, processesOf, runToEnd, type Sandbox } from "../flows/processes.ts";
 
 let sandbox: Sandbox;
 beforeAll(async () => {

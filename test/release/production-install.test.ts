@@ -4,8 +4,8 @@ import { mkdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { type BootstrapCredentials, createSandbox, ROOT, runToEnd, type Sandbox, startGatewayProcess } from "../flows/processes.ts";
 import { createTestDatabase } from "../kit/stores/database.ts";
-import { type BootstrapCredentials, createSandbox, ROOT, runToEnd, type Sandbox, startGatewayProcess } from "./processes.ts";
 
 interface Locked {
   readonly dev?: boolean;

@@ -2,7 +2,7 @@
 import { cp, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { bootstrapTenant, createSandbox, ROOT, runToEnd, type Sandbox, startGatewayProcess } from "./processes.ts";
+import { bootstrapTenant, createSandbox, ROOT, runToEnd, type Sandbox, startGatewayProcess } from "../flows/processes.ts";
 
 const PACKAGES = ["@trpc/client", "@trpc/server"];
 const RUNTIME_PACKAGES = ["eventsource", "eventsource-parser"];

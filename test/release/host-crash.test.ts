@@ -3,10 +3,10 @@ import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { DesiredApp, ReportedApp } from "../../../protocol/records/apps/app-spec.ts";
-import { eventually } from "../../kit/checks/eventually.ts";
-import { desiredApp, freePort, inMode } from "./desired.ts";
-import { openProcesses, type ProcessHarness } from "./harness.ts";
+import type { DesiredApp, ReportedApp } from "../../protocol/records/apps/app-spec.ts";
+import { desiredApp, freePort, inMode } from "../agent-sim/host/desired.ts";
+import { openProcesses, type ProcessHarness } from "../agent-sim/host/harness.ts";
+import { eventually } from "../kit/checks/eventually.ts";
 
 let harness: ProcessHarness;
 let app: DesiredApp;
@@ -20,7 +20,7 @@ afterEach(() => harness.close());
 const applyAndDie = (wanted: DesiredApp, at: number): readonly string[] => {
   const { stdout, stderr, signal } = spawnSync(
     process.execPath,
-    ["--import", "tsx", join(import.meta.dirname, "crash.ts"), harness.folder, JSON.stringify(wanted), String(at)],
+    ["--import", "tsx", join(import.meta.dirname, "host-crash.ts"), harness.folder, JSON.stringify(wanted), String(at)],
     { encoding: "utf8", timeout: 30_000 },
   );
   expect([stderr, signal]).toEqual(["", at === 0 ? null : "SIGKILL"]);
