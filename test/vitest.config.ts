@@ -1,4 +1,5 @@
 // How the tests run: one database server for the whole run, two files at a time. The files of some folders share their worker's modules.
+// `npm test` leaves out the project "release", which `npm run test:release` runs.
 import { fileURLToPath } from "node:url";
 import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
 
@@ -6,6 +7,9 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 
 /** Loading and compiling the server's modules costs more than most files' tests, so a worker does it once. Such a file leaves no trace in them. */
 const SHARED = "contract,protocol";
+
+/** Its files test what belongs to a release: packaging, installs, long searches, and whole lives of processes whose rules other tests guard too. */
+const RELEASE = "release";
 
 /** Files of those folders that need modules of their own. */
 const OWN: readonly string[] = [
@@ -33,8 +37,9 @@ export default defineConfig({
     maxWorkers: 2,
     reporters: ["default", "./test/kit/setup/totals-reporter.ts"],
     projects: [
-      project("own modules", { include: [`test/!(${SHARED.replaceAll(",", "|")})/**/*.test.ts`, ...OWN] }),
+      project("own modules", { include: [`test/!(${SHARED.replaceAll(",", "|")}|${RELEASE})/**/*.test.ts`, ...OWN] }),
       project("shared modules", { include: [`test/{${SHARED}}/**/*.test.ts`], exclude: [...OWN], isolate: false }),
+      project(RELEASE, { include: [`test/${RELEASE}/**/*.test.ts`] }),
     ],
   },
 });

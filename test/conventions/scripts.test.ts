@@ -17,6 +17,7 @@ const WORK = new Set([
   "check:openapi",
   "format",
   "test",
+  "test:release",
   "test:matrix",
   "fuzz",
 ]);
