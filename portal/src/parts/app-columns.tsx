@@ -1,7 +1,7 @@
 // Columns of every list of apps.
 import type { App } from "@mooring/client";
 import type { Column } from "../ui/table.tsx";
-import { Ago } from "../ui/time.tsx";
+import { AGO_WIDTH, Ago } from "../ui/time.tsx";
 import { AppStatus } from "./app-status.tsx";
 
 export const APP_NAME: Column<App> = { title: "Name", phone: true, cell: ({ name }) => <strong>{name}</strong> };
@@ -17,4 +17,4 @@ export const APP_STATUS: Column<App> = {
 };
 export const APP_TYPE: Column<App> = { title: "Application", cell: ({ appType, templateVersion }) => `${appType} ${templateVersion}` };
 export const APP_PORTS: Column<App> = { title: "Ports", width: "120px", cell: ({ reported }) => Object.values(reported?.ports ?? {}).join(", ") };
-export const APP_CHANGED: Column<App> = { title: "Changed", width: "118px", cell: ({ updatedAt }) => <Ago at={updatedAt} /> };
+export const APP_CHANGED: Column<App> = { title: "Changed", width: AGO_WIDTH, cell: ({ updatedAt }) => <Ago at={updatedAt} /> };

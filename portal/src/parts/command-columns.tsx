@@ -2,7 +2,7 @@
 import type { CommandSummary } from "@mooring/client";
 import { Status } from "../ui/status.tsx";
 import type { Column } from "../ui/table.tsx";
-import { Ago, duration, Since } from "../ui/time.tsx";
+import { AGO_WIDTH, Ago, duration, Since } from "../ui/time.tsx";
 import { isOpen } from "./command.ts";
 
 /** What both a command and its summary have. */
@@ -23,4 +23,4 @@ export const STATUS: Column<CommandRow> = { title: "Status", width: "116px", pho
 export const TYPE: Column<CommandRow> = { title: "Type", width: "minmax(90px, 1.5fr)", phone: true, cell: ({ type }) => <strong>{type}</strong> };
 export const CODE: Column<CommandRow> = { title: "Code", width: "minmax(90px, 1fr)", cell: ({ failureCode }) => <code>{failureCode}</code> };
 export const LASTED: Column<CommandRow> = { title: "Lasted", width: "120px", cell: (command) => <Lasted command={command} /> };
-export const QUEUED: Column<CommandRow> = { title: "Queued", width: "118px", phone: true, cell: ({ issuedAt }) => <Ago at={issuedAt} /> };
+export const QUEUED: Column<CommandRow> = { title: "Queued", width: AGO_WIDTH, phone: true, cell: ({ issuedAt }) => <Ago at={issuedAt} /> };

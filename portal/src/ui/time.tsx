@@ -41,6 +41,8 @@ export const duration = (ms: number): string => {
 };
 
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+const dayAndClock = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "numeric", minute: "2-digit" });
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 export const exactTime = (at: string): string => exact.format(new Date(at));
 export const dayOf = (at: string): string => day.format(new Date(at));
@@ -60,6 +62,18 @@ export const Ago = ({ at }: { readonly at: string | null | undefined }) => {
     </time>
   );
 };
+
+/** The width of a list's column of `Ago`, at its longest. */
+export const AGO_WIDTH = "118px";
+
+/** An exact time in a list: today's with its seconds, an older one with its day. */
+export const When = ({ at }: { readonly at: string }) => (
+  <time dateTime={at} title={exactTime(at)}>
+    {(dayOf(at) === day.format(Date.now()) ? clock : dayAndClock).format(new Date(at))}
+  </time>
+);
+/** The width of a list's column of `When`, at its longest. */
+export const WHEN_WIDTH = "140px";
 
 /** How long something has lasted, ticking. */
 export const Since = ({ at }: { readonly at: string }) => {

@@ -11,7 +11,7 @@ import { Empty, Loaded } from "../../ui/parts.tsx";
 import { Split } from "../../ui/split.tsx";
 import { Status } from "../../ui/status.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
-import { Ago } from "../../ui/time.tsx";
+import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { AlertPanel } from "./alert.tsx";
 import { queryOf, readAlertSearch, SEVERITIES, STATUSES } from "./search.ts";
 import { text } from "./text.ts";
@@ -31,7 +31,7 @@ const COLUMNS: readonly Column<Alert>[] = [
   { title: "Still true", width: "90px", cell: ({ activeCount, targetCount }) => text.of(activeCount, targetCount) },
   { title: "State", width: "112px", cell: ({ status }) => <Status status={status} /> },
   { title: "Quiet", width: "118px", cell: (alert) => <span className="muted">{quietWord(alert)}</span> },
-  { title: "Began", width: "92px", phone: true, cell: ({ startedAt }) => <Ago at={startedAt} /> },
+  { title: "Began", width: AGO_WIDTH, phone: true, cell: ({ startedAt }) => <Ago at={startedAt} /> },
 ];
 const FEWER = COLUMNS.filter(({ title, phone }) => phone === true || title === "State");
 

@@ -9,7 +9,7 @@ import { numbers } from "../../ui/count.ts";
 import { Copyable, Facts, Loaded, Panel } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
-import { Ago } from "../../ui/time.tsx";
+import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { type Step, Timeline } from "../../ui/timeline.tsx";
 import { AlertActions } from "./alert-actions.tsx";
 import { text } from "./text.ts";
@@ -40,7 +40,7 @@ const COLUMNS: readonly Column<AlertTarget>[] = [
       <Status status={active ? (silenced ? "pending" : "failed") : "ok"} word={active ? (silenced ? text.silenced : "yes") : "no"} />
     ),
   },
-  { title: "Since", width: "92px", cell: ({ startedAt }) => <Ago at={startedAt} /> },
+  { title: "Since", width: AGO_WIDTH, cell: ({ startedAt }) => <Ago at={startedAt} /> },
 ];
 
 const Targets = ({ alertId }: { readonly alertId: string }) => {

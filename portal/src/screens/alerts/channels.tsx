@@ -8,7 +8,7 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { Copyable, Facts, Loaded } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
 import type { Column } from "../../ui/table.tsx";
-import { Ago } from "../../ui/time.tsx";
+import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { CreateChannel, EditChannel } from "./channel-form.tsx";
 import { Test } from "./channel-test.tsx";
 import { NEW, TabList } from "./tab-list.tsx";
@@ -24,7 +24,7 @@ const COLUMNS: readonly Column<AlertChannel>[] = [
   { title: text.type, width: "120px", phone: true, cell: ({ type }) => text.types[type] },
   { title: text.address, width: "minmax(100px, 3fr)", cell: ({ address }) => <span className="mono muted">{address}</span> },
   { title: "State", width: "82px", phone: true, cell: (channel) => <State of={channel} /> },
-  { title: text.lastSent, width: "104px", cell: ({ lastSentAt }) => <Ago at={lastSentAt} /> },
+  { title: text.lastSent, width: AGO_WIDTH, cell: ({ lastSentAt }) => <Ago at={lastSentAt} /> },
 ];
 
 const OneChannel = ({ channelId, onClose }: { readonly channelId: string; readonly onClose: () => void }) => {

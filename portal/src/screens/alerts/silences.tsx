@@ -9,7 +9,7 @@ import { Confirm, Dialog } from "../../ui/dialog.tsx";
 import { Copyable, Facts, Loaded } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
 import type { Column } from "../../ui/table.tsx";
-import { Ago, exactTime } from "../../ui/time.tsx";
+import { AGO_WIDTH, Ago, exactTime } from "../../ui/time.tsx";
 import { CreateSilence } from "./create-silence.tsx";
 import { NEW, TabList } from "./tab-list.tsx";
 import { text } from "./text.ts";
@@ -27,7 +27,7 @@ const COLUMNS: readonly Column<AlertSilence>[] = [
   { title: text.matchers, width: "minmax(120px, 3fr)", phone: true, cell: matchersText },
   { title: text.reason, width: "minmax(80px, 2fr)", cell: ({ comment }) => comment },
   { title: "State", width: "92px", phone: true, cell: (silence) => <State of={silence} /> },
-  { title: text.ends, width: "100px", phone: true, cell: ({ endsAt }) => <Ago at={endsAt} /> },
+  { title: text.ends, width: AGO_WIDTH, phone: true, cell: ({ endsAt }) => <Ago at={endsAt} /> },
 ];
 
 const Remove = ({ of, onBack, onClose }: { readonly of: AlertSilence; readonly onBack: () => void; readonly onClose: () => void }) => {

@@ -15,7 +15,7 @@ import { Failure } from "../../ui/failure.tsx";
 import { Empty, Facts, Loaded, Panel } from "../../ui/parts.tsx";
 import { Split } from "../../ui/split.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
-import { Ago } from "../../ui/time.tsx";
+import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { text } from "./text.ts";
 
 const route = getRouteApi("/apps/$appId");
@@ -23,7 +23,7 @@ const route = getRouteApi("/apps/$appId");
 const byOf = ({ automatic, createdBy }: AppSnapshot): string => (automatic ? text.byItself : actorText({ id: createdBy, name: null }));
 
 const COLUMNS: readonly Column<AppSnapshot>[] = [
-  { title: "Taken", width: "110px", phone: true, cell: ({ createdAt }) => <Ago at={createdAt} /> },
+  { title: "Taken", width: AGO_WIDTH, phone: true, cell: ({ createdAt }) => <Ago at={createdAt} /> },
   { title: "Revision", width: "90px", phone: true, cell: ({ revision }) => revision },
   { title: "Version", width: "110px", cell: ({ templateVersion }) => templateVersion },
   { title: "By", cell: byOf },

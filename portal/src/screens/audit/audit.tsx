@@ -11,7 +11,7 @@ import { fromOf, SPANS } from "../../ui/since.ts";
 import { Split } from "../../ui/split.tsx";
 import { Status } from "../../ui/status.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
-import { exactTime } from "../../ui/time.tsx";
+import { WHEN_WIDTH, When } from "../../ui/time.tsx";
 import { Exports } from "./exports.tsx";
 import { AuditRecord, actorName } from "./record.tsx";
 import { readAuditSearch } from "./search.ts";
@@ -20,7 +20,7 @@ import { text } from "./text.ts";
 const route = getRouteApi("/audit");
 
 const COLUMNS: readonly Column<AuditLog>[] = [
-  { title: "When", width: "minmax(90px, 184px)", phone: true, cell: ({ at }) => <time dateTime={at}>{exactTime(at)}</time> },
+  { title: "When", width: WHEN_WIDTH, phone: true, cell: ({ at }) => <When at={at} /> },
   { title: "Who", width: "minmax(90px, 1.2fr)", phone: true, cell: ({ actor }) => actorName(actor) },
   { title: "Action", width: "minmax(90px, 1.2fr)", phone: true, cell: ({ action }) => <code>{action}</code> },
   { title: "Resource", width: "minmax(80px, 1.2fr)", cell: ({ resource: { type, id } }) => <span className="mono muted">{id ?? type}</span> },

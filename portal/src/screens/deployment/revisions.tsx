@@ -16,7 +16,7 @@ import { Empty, Loaded, Panel } from "../../ui/parts.tsx";
 import { Split } from "../../ui/split.tsx";
 import { Status } from "../../ui/status.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
-import { Ago } from "../../ui/time.tsx";
+import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { text } from "./text.ts";
 
 const route = getRouteApi("/deployments/$deploymentId");
@@ -76,7 +76,7 @@ const columnsOf = (current: number | null): readonly Column<DeploymentRevision>[
   },
   { title: "Version", width: "110px", cell: ({ templateVersion }) => templateVersion },
   { title: text.by, cell: ({ createdBy }) => actorText({ id: createdBy, name: null }) },
-  { title: text.created, width: "118px", phone: true, cell: ({ createdAt }) => <Ago at={createdAt} /> },
+  { title: text.created, width: AGO_WIDTH, phone: true, cell: ({ createdAt }) => <Ago at={createdAt} /> },
 ];
 
 export const DeploymentRevisions = ({ of }: { readonly of: Deployment }) => {

@@ -13,7 +13,7 @@ import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx
 import { FilteredList } from "../../ui/filtered-list.tsx";
 import { Page } from "../../ui/parts.tsx";
 import type { Column } from "../../ui/table.tsx";
-import { Ago } from "../../ui/time.tsx";
+import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { readDeploymentSearch, SORTS } from "./search.ts";
 import { STATUSES, text } from "./text.ts";
 
@@ -33,7 +33,7 @@ const columnsOf = (nameOf: (deviceId: string) => string): readonly Column<Deploy
   { title: "Device", cell: ({ deviceId }) => (deviceId === null ? null : nameOf(deviceId)) },
   { title: "Revision", width: "120px", cell: ({ revision, currentRevision }) => text.revision(revision, currentRevision) },
   { title: "Failure", cell: ({ failure }) => (failure === null ? null : <code title={failure.message}>{failure.reason}</code>) },
-  { title: "Changed", width: "118px", cell: ({ updatedAt }) => <Ago at={updatedAt} /> },
+  { title: "Changed", width: AGO_WIDTH, cell: ({ updatedAt }) => <Ago at={updatedAt} /> },
 ];
 
 export const DeploymentsScreen = () => {

@@ -11,7 +11,7 @@ import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx
 import { Empty, Loaded, Page } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
-import { Ago } from "../../ui/time.tsx";
+import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { type DeviceSearch, readDeviceSearch, STATUSES } from "./search.ts";
 import { text } from "./text.ts";
 
@@ -22,7 +22,7 @@ const COLUMNS: readonly Column<Device>[] = [
   { title: "Id", width: "90px", cell: ({ deviceId }) => <span className="mono muted">…{deviceId.slice(-8)}</span> },
   { title: "Status", width: "110px", phone: true, cell: ({ status }) => <Status status={status} /> },
   { title: "Link", width: "80px", cell: ({ connection }) => text.links[connection.connectivity] },
-  { title: "Last seen", width: "110px", phone: true, cell: ({ lastSeen }) => <Ago at={lastSeen} /> },
+  { title: "Last seen", width: AGO_WIDTH, phone: true, cell: ({ lastSeen }) => <Ago at={lastSeen} /> },
   { title: "Platform", cell: ({ platform, arch }) => [platform, arch].filter(Boolean).join(" / ") },
   { title: "Agent", width: "90px", cell: ({ agentVersion }) => agentVersion },
   { title: "Tags", cell: ({ tags }) => tags.join(", ") },

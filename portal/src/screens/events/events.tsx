@@ -13,7 +13,7 @@ import { Empty, Loaded, Page } from "../../ui/parts.tsx";
 import { fromOf, SPANS } from "../../ui/since.ts";
 import { Split } from "../../ui/split.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
-import { exactTime } from "../../ui/time.tsx";
+import { WHEN_WIDTH, When } from "../../ui/time.tsx";
 import { Event } from "./event.tsx";
 import { readEventSearch } from "./search.ts";
 import { text } from "./text.ts";
@@ -21,7 +21,7 @@ import { text } from "./text.ts";
 const route = getRouteApi("/events");
 
 const COLUMNS: readonly Column<TenantEvent>[] = [
-  { title: "When", width: "minmax(90px, 184px)", phone: true, cell: ({ at }) => <time dateTime={at}>{exactTime(at)}</time> },
+  { title: "When", width: WHEN_WIDTH, phone: true, cell: ({ at }) => <When at={at} /> },
   { title: "Type", phone: true, cell: ({ type }) => <code>{type}</code> },
   { title: "Subject", width: "minmax(0, 1.4fr)", cell: ({ subjectId }) => <span className="mono muted">{subjectId}</span> },
   { title: "Number", width: "90px", cell: ({ sequence }) => sequence },

@@ -13,7 +13,7 @@ import { Failure } from "../../ui/failure.tsx";
 import { Copyable, Empty, Facts, Loaded, Page, Panel } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
-import { Ago } from "../../ui/time.tsx";
+import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { text } from "./text.ts";
 
 const route = getRouteApi("/fleets/$fleetId");
@@ -23,7 +23,7 @@ const NAME: Column<Device> = { title: "Name", phone: true, cell: deviceLabel };
 const COLUMNS: readonly Column<Device>[] = [
   NAME,
   { title: "Status", width: "120px", phone: true, cell: ({ status }) => <Status status={status} /> },
-  { title: "Last seen", width: "120px", cell: ({ lastSeen }) => <Ago at={lastSeen} /> },
+  { title: "Last seen", width: AGO_WIDTH, cell: ({ lastSeen }) => <Ago at={lastSeen} /> },
 ];
 
 const Devices = ({ fleet: { fleetId, membership } }: { readonly fleet: Fleet }) => {

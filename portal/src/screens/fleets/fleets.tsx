@@ -10,14 +10,14 @@ import { PickDevices, PickTags } from "../../parts/selector-field.tsx";
 import { Dialog, Field, Form, TextField } from "../../ui/dialog.tsx";
 import { Empty, Loaded, Page } from "../../ui/parts.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
-import { Ago } from "../../ui/time.tsx";
+import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { text } from "./text.ts";
 
 const COLUMNS: readonly Column<Fleet>[] = [
   { title: "Name", phone: true, cell: ({ name }) => name },
   { title: "Kind", width: "160px", cell: ({ membership }) => text.kinds[membership] },
   { title: text.count, width: "90px", phone: true, cell: ({ deviceCount }) => deviceCount },
-  { title: text.created, width: "120px", cell: ({ createdAt }) => <Ago at={createdAt} /> },
+  { title: text.created, width: AGO_WIDTH, cell: ({ createdAt }) => <Ago at={createdAt} /> },
 ];
 
 const orNull = (fields: FormData, name: string): string | null => String(fields.get(name) ?? "").trim() || null;

@@ -11,7 +11,7 @@ import { Empty, Loaded, Page } from "../../ui/parts.tsx";
 import { Split } from "../../ui/split.tsx";
 import { Status } from "../../ui/status.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
-import { Ago } from "../../ui/time.tsx";
+import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { CreateKey } from "./create.tsx";
 import { Key } from "./key.tsx";
 import { text } from "./text.ts";
@@ -33,8 +33,8 @@ const COLUMNS: readonly Column<ApiKeyWithCreator>[] = [
   { title: "Role", width: "80px", cell: ({ role }) => role },
   { title: "Permissions", cell: ({ scopes }) => (scopes.length === 0 ? text.allScopes : text.scopes(scopes.length)) },
   { title: "Devices", cell: ({ selector }) => selectorText(selector) },
-  { title: "Expires", width: "100px", cell: ({ expiresAt }) => (expiresAt === null ? <span className="muted">{text.never}</span> : <Ago at={expiresAt} />) },
-  { title: "Last use", width: "100px", phone: true, cell: ({ lastUsedAt }) => <Ago at={lastUsedAt} /> },
+  { title: "Expires", width: AGO_WIDTH, cell: ({ expiresAt }) => (expiresAt === null ? <span className="muted">{text.never}</span> : <Ago at={expiresAt} />) },
+  { title: "Last use", width: AGO_WIDTH, phone: true, cell: ({ lastUsedAt }) => <Ago at={lastUsedAt} /> },
 ];
 /** Beside an open key. */
 const FEWER = COLUMNS.filter(({ phone }) => phone === true);

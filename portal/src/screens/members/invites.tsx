@@ -10,7 +10,7 @@ import { selectorText } from "../../parts/selector-field.tsx";
 import { Empty, Loaded } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
-import { Ago } from "../../ui/time.tsx";
+import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { CreateInvite } from "./create-invite.tsx";
 import { OneInvite } from "./one-invite.tsx";
 import { text } from "./text.ts";
@@ -37,8 +37,8 @@ export const Invites = () => {
     { title: "State", width: "110px", phone: true, cell: ({ status }) => <Status status={status} /> },
     { title: text.role, cell: ({ roleId }) => names.get(roleId) ?? roleId },
     { title: text.devices, cell: ({ selector }) => selectorText(selector) },
-    { title: "Sent", width: "110px", cell: ({ lastSentAt }) => <Ago at={lastSentAt} /> },
-    { title: "Expires", width: "110px", cell: ({ status, expiresAt }) => (status === "pending" ? <Ago at={expiresAt} /> : null) },
+    { title: "Sent", width: AGO_WIDTH, cell: ({ lastSentAt }) => <Ago at={lastSentAt} /> },
+    { title: "Expires", width: AGO_WIDTH, cell: ({ status, expiresAt }) => (status === "pending" ? <Ago at={expiresAt} /> : null) },
   ];
   const invite = may("invite:write") ? (
     <button type="button" data-kind="primary" onClick={() => setCreates(true)}>

@@ -7,7 +7,7 @@ import { useMe } from "../../api/session.ts";
 import { selectorText } from "../../parts/selector-field.tsx";
 import { Loaded } from "../../ui/parts.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
-import { Ago } from "../../ui/time.tsx";
+import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { OneMember } from "./one-member.tsx";
 import { text } from "./text.ts";
 
@@ -32,7 +32,7 @@ export const MemberList = () => {
     },
     { title: text.role, width: "minmax(80px, 1fr)", phone: true, cell: ({ role }) => role },
     { title: text.devices, cell: ({ selector }) => selectorText(selector) },
-    { title: "Since", width: "120px", cell: ({ createdAt }) => <Ago at={createdAt} /> },
+    { title: "Since", width: AGO_WIDTH, cell: ({ createdAt }) => <Ago at={createdAt} /> },
   ];
   return (
     <>

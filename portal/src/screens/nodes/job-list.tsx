@@ -6,7 +6,7 @@ import { Failure } from "../../ui/failure.tsx";
 import { Empty, Loaded } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
-import { Ago, duration } from "../../ui/time.tsx";
+import { AGO_WIDTH, Ago, duration } from "../../ui/time.tsx";
 import { text } from "./text.ts";
 
 /** Nodes report their runs every few seconds, without an event. */
@@ -37,7 +37,7 @@ const columnsOf = ({ run, asked, isBusy }: Runs): readonly Column<BackgroundJob>
   { title: text.jobs.name, width: "minmax(120px, 2fr)", phone: true, cell: ({ name }) => <span className="mono">{name}</span> },
   { title: text.jobs.state, width: "minmax(70px, 2fr)", phone: true, cell: (job) => <State job={job} /> },
   { title: text.jobs.every, width: "110px", cell: ({ everySeconds }) => duration(everySeconds * 1_000).replace(".0 ", " ") },
-  { title: text.jobs.last, width: "110px", cell: (job) => <Ago at={lastOf(job)?.startedAt} /> },
+  { title: text.jobs.last, width: AGO_WIDTH, cell: (job) => <Ago at={lastOf(job)?.startedAt} /> },
   { title: text.jobs.took, width: "90px", cell: (job) => (lastOf(job) === undefined ? "" : duration(lastOf(job)?.durationMs ?? 0)) },
   {
     title: text.jobs.action,

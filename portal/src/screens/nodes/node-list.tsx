@@ -7,7 +7,7 @@ import { Confirm } from "../../ui/dialog.tsx";
 import { Empty, Loaded } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
-import { Ago, Since } from "../../ui/time.tsx";
+import { AGO_WIDTH, Ago, Since } from "../../ui/time.tsx";
 import { text } from "./text.ts";
 
 /** No event tells of nodes; they report every few seconds. */
@@ -29,7 +29,7 @@ const columnsOf = (drain: (node: GatewayNode) => void): readonly Column<GatewayN
   { title: text.node.address, width: "minmax(120px, 2fr)", cell: ({ address, host, pid }) => <span title={`${host}, process ${pid}`}>{address}</span> },
   { title: text.node.version, width: "80px", cell: ({ version }) => version },
   { title: text.node.started, width: "90px", cell: ({ startedAt }) => <Since at={startedAt} /> },
-  { title: text.node.seen, width: "90px", cell: ({ seenAt }) => <Ago at={seenAt} /> },
+  { title: text.node.seen, width: AGO_WIDTH, cell: ({ seenAt }) => <Ago at={seenAt} /> },
   {
     title: text.node.action,
     width: "90px",

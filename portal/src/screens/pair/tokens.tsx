@@ -9,7 +9,7 @@ import { Confirm, Dialog } from "../../ui/dialog.tsx";
 import { Copyable, Empty, Facts, Loaded, Panel } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
-import { Ago, useNow } from "../../ui/time.tsx";
+import { AGO_WIDTH, Ago, useNow } from "../../ui/time.tsx";
 import { CreateToken } from "./create-token.tsx";
 import { readPairSearch } from "./search.ts";
 import { text } from "./text.ts";
@@ -26,7 +26,7 @@ const COLUMNS: readonly Column<EnrollmentToken>[] = [
   { title: "Name", width: "minmax(100px, 2fr)", phone: true, cell: ({ name }) => name },
   { title: "State", width: "100px", phone: true, cell: (token) => <State of={token} /> },
   { title: "Uses", width: "100px", phone: true, cell: ({ uses, maxUses }) => text.uses(uses, maxUses) },
-  { title: "Expires", width: "100px", cell: ({ expiresAt }) => <Ago at={expiresAt} /> },
+  { title: "Expires", width: AGO_WIDTH, cell: ({ expiresAt }) => <Ago at={expiresAt} /> },
   { title: "Tags", cell: ({ tags }) => tags.join(", ") },
 ];
 

@@ -9,7 +9,7 @@ import { Empty, Loaded } from "../../ui/parts.tsx";
 import { Split } from "../../ui/split.tsx";
 import { Status } from "../../ui/status.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
-import { Ago } from "../../ui/time.tsx";
+import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { AlertPanel } from "./alert.tsx";
 import { Entity } from "./entity.tsx";
 import { knownType, MEANINGS, TYPES } from "./meanings.ts";
@@ -24,7 +24,7 @@ const COLUMNS: readonly Column<SecurityAlert>[] = [
   { title: "About", width: "minmax(100px, 2fr)", cell: ({ entityType, entityId }) => <Entity entityType={entityType} entityId={entityId} /> },
   { title: "Times", width: "64px", cell: ({ count }) => text.number(count) },
   { title: "State", width: "124px", cell: ({ status }) => <Status status={status} /> },
-  { title: "Last", width: "92px", phone: true, cell: ({ lastEventAt }) => <Ago at={lastEventAt} /> },
+  { title: "Last", width: AGO_WIDTH, phone: true, cell: ({ lastEventAt }) => <Ago at={lastEventAt} /> },
 ];
 const FEWER = COLUMNS.filter(({ title, phone }) => phone === true || title === "State");
 

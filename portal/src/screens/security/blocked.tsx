@@ -8,7 +8,7 @@ import { useMay } from "../../api/session.ts";
 import { Confirm } from "../../ui/dialog.tsx";
 import { Empty, Loaded } from "../../ui/parts.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
-import { Ago } from "../../ui/time.tsx";
+import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { Block } from "./block.tsx";
 import { Entity } from "./entity.tsx";
 import { text } from "./text.ts";
@@ -17,7 +17,7 @@ const COLUMNS: readonly Column<BlockedEntity>[] = [
   { title: "Who", width: "minmax(120px, 2fr)", phone: true, cell: ({ entityType, entityValue }) => <Entity entityType={entityType} entityId={entityValue} /> },
   { title: text.reason, width: "minmax(80px, 2fr)", cell: ({ reason }) => reason },
   { title: "By", width: "minmax(80px, 1fr)", cell: ({ createdBy }) => <span className="mono muted">{createdBy}</span> },
-  { title: "Since", width: "100px", cell: ({ createdAt }) => <Ago at={createdAt} /> },
+  { title: "Since", width: AGO_WIDTH, cell: ({ createdAt }) => <Ago at={createdAt} /> },
   {
     title: text.expires,
     width: "100px",

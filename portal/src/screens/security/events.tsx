@@ -8,7 +8,7 @@ import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx
 import { Empty, Loaded } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
-import { exactTime } from "../../ui/time.tsx";
+import { WHEN_WIDTH, When } from "../../ui/time.tsx";
 import { Entity } from "./entity.tsx";
 import { knownType, MEANINGS, TYPES } from "./meanings.ts";
 import { readSecuritySearch, SEVERITIES } from "./search.ts";
@@ -17,7 +17,7 @@ import { text } from "./text.ts";
 const route = getRouteApi("/security");
 
 const COLUMNS: readonly Column<SecurityEvent>[] = [
-  { title: "When", width: "minmax(90px, 184px)", phone: true, cell: ({ timestamp }) => <time dateTime={timestamp}>{exactTime(timestamp)}</time> },
+  { title: "When", width: WHEN_WIDTH, phone: true, cell: ({ timestamp }) => <When at={timestamp} /> },
   { title: "Severity", width: "92px", cell: ({ severity }) => <Status status={severity} /> },
   { title: "What", width: "minmax(110px, 3fr)", phone: true, cell: ({ type }) => MEANINGS[type] },
   { title: "About", width: "minmax(100px, 2fr)", cell: ({ details }) => <Entity {...details} /> },

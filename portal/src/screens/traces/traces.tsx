@@ -10,7 +10,7 @@ import { numbers } from "../../ui/count.ts";
 import { Empty, Loaded, Page } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
-import { Ago, useNow } from "../../ui/time.tsx";
+import { AGO_WIDTH, Ago, useNow } from "../../ui/time.tsx";
 import { TraceFilters } from "./filters.tsx";
 import { readTraceSearch, type TraceSearch } from "./search.ts";
 import { text, took } from "./text.ts";
@@ -18,7 +18,7 @@ import { text, took } from "./text.ts";
 const route = getRouteApi("/traces");
 
 const COLUMNS: readonly Column<TraceSummary>[] = [
-  { title: "Began", width: "100px", cell: ({ startTime }) => <Ago at={startTime} /> },
+  { title: "Began", width: AGO_WIDTH, cell: ({ startTime }) => <Ago at={startTime} /> },
   { title: text.service, width: "minmax(0, 1fr)", cell: ({ rootService }) => rootService },
   { title: text.operation, width: "minmax(0, 1.6fr)", phone: true, cell: ({ rootOperation }) => rootOperation },
   {

@@ -11,7 +11,7 @@ import { Empty, Loaded } from "../../ui/parts.tsx";
 import { Split } from "../../ui/split.tsx";
 import { Status } from "../../ui/status.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
-import { Ago } from "../../ui/time.tsx";
+import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { Delivery } from "./delivery.tsx";
 import { useEventTypes } from "./events-field.tsx";
 import { useRemains } from "./remains.ts";
@@ -25,8 +25,8 @@ const COLUMNS: readonly Column<WebhookDelivery>[] = [
   { title: "Event", width: "minmax(0, 1.4fr)", phone: true, cell: ({ eventType }) => <code>{eventType}</code> },
   { title: "Subject", width: "minmax(0, 1.4fr)", cell: ({ subjectId }) => <span className="mono muted">{subjectId}</span> },
   { title: "Attempts", width: "76px", cell: ({ attemptCount }) => attemptCount },
-  { title: "Next", width: "96px", cell: ({ nextAttemptAt }) => (nextAttemptAt === null ? null : <Ago at={nextAttemptAt} />) },
-  { title: "Created", width: "96px", phone: true, cell: ({ createdAt }) => <Ago at={createdAt} /> },
+  { title: "Next", width: AGO_WIDTH, cell: ({ nextAttemptAt }) => (nextAttemptAt === null ? null : <Ago at={nextAttemptAt} />) },
+  { title: "Created", width: AGO_WIDTH, phone: true, cell: ({ createdAt }) => <Ago at={createdAt} /> },
 ];
 /** Beside an open delivery. */
 const FEWER = COLUMNS.filter(({ phone }) => phone === true);

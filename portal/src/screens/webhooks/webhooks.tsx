@@ -9,7 +9,7 @@ import { numbers } from "../../ui/count.ts";
 import { Empty, Loaded, Page } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
-import { Ago } from "../../ui/time.tsx";
+import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { CreateWebhook } from "./create.tsx";
 import { stateWord, text } from "./text.ts";
 
@@ -19,7 +19,7 @@ const COLUMNS: readonly Column<Webhook>[] = [
   { title: text.events, cell: ({ events }) => <span title={events.join(", ")}>{events.join(", ")}</span> },
   { title: "Arrived, 24 h", width: "100px", cell: ({ stats }) => numbers.format(stats.success24h) },
   { title: "Failed, 24 h", width: "90px", cell: ({ stats }) => numbers.format(stats.failure24h) },
-  { title: text.lastSuccess, width: "110px", cell: ({ stats }) => <Ago at={stats.lastSuccessAt} /> },
+  { title: text.lastSuccess, width: AGO_WIDTH, cell: ({ stats }) => <Ago at={stats.lastSuccessAt} /> },
 ];
 
 export const WebhooksScreen = () => {
