@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { HEADERS, HEADERS_V2, signedHeaders } from "../../protocol/index.ts";
 import { isSingle } from "../../server/gateway/http/request-head.ts";
 import { callerAddress, parseNetworks } from "../../server/gateway/http/request-info.ts";
+import { buildName } from "../../server/gateway/uws/load.ts";
 import { type Caller, type Device, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 import { head, openRaw, rawCall } from "./raw.ts";
 
@@ -156,9 +157,9 @@ describe("Host header", () => {
     },
   );
 
-  test("two Host lines are refused, equal or not", async () => {
-    for (const second of ["a", "b"])
-      expect((await withHosts("a", second)).answer).toMatchObject({ status: 400, body: { details: { reason: "repeated_header", header: "host" } } });
+  test("two Host lines are refused, equal or not: by the newer build itself, otherwise by the gateway", async () => {
+    const refused = buildName === "newer" ? {} : { body: { details: { reason: "repeated_header", header: "host" } } };
+    for (const second of ["a", "b"]) expect(await withHosts("a", second)).toMatchObject({ answer: { status: 400, ...refused }, closed: true });
   });
 
   test("a request without a Host is refused by the library", async () => {

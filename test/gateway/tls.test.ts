@@ -93,7 +93,8 @@ describe("certificate", () => {
   });
 
   test("the gateway refuses older TLS versions, and a client refuses an unknown authority", async () => {
-    await expect(greet({ minVersion: "TLSv1", maxVersion: "TLSv1.1" })).rejects.toThrow(/protocol version/i);
+    // At this level every build of OpenSSL offers the old versions.
+    await expect(greet({ minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "DEFAULT@SECLEVEL=0" })).rejects.toThrow(/protocol version/i);
     await expect(greet({ ca: [] })).rejects.toThrow(/certificate/i);
   });
 
