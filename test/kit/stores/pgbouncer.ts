@@ -32,6 +32,10 @@ export interface PgBouncerSettings {
 export interface PgBouncer {
   /** The address of the same database through the pooler. */
   readonly through: (url: string) => string;
+  /** kill -9: every session that it keeps is gone. */
+  kill(): Promise<void>;
+  /** After `kill`, at the same address. */
+  start(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -41,16 +45,27 @@ export const startPgBouncer = async (serverUrl: string, options: PgBouncerSettin
   const file = join(dir, "pgbouncer.ini");
   await writeFile(file, settings(new URL(serverUrl), port, options));
   await chmod(dir, 0o755);
-  const child = spawn("pgbouncer", ["--quiet", file], { stdio: "ignore", ...(process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {}) });
-  const ended = once(child, "exit");
-  const deadline = performance.now() + 10_000;
-  while (!(await connects(`http://127.0.0.1:${port}`)))
-    if (child.exitCode !== null || performance.now() > deadline) throw new Error(`pgbouncer did not start (exit code ${child.exitCode})`);
+  const start = async () => {
+    const child = spawn("pgbouncer", ["--quiet", file], { stdio: "ignore", ...(process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {}) });
+    const ended = once(child, "exit");
+    const deadline = performance.now() + 10_000;
+    while (!(await connects(`http://127.0.0.1:${port}`)))
+      if (child.exitCode !== null || performance.now() > deadline) throw new Error(`pgbouncer did not start (exit code ${child.exitCode})`);
+    const stop = async (signal: NodeJS.Signals): Promise<void> => {
+      child.kill(signal);
+      await ended;
+    };
+    return { stop };
+  };
+  let running = await start();
   return {
     through: (url) => Object.assign(new URL(url), { port: String(port) }).href,
+    kill: () => running.stop("SIGKILL"),
+    start: async () => {
+      running = await start();
+    },
     close: async () => {
-      child.kill("SIGTERM");
-      await ended;
+      await running.stop("SIGTERM");
       await rm(dir, { recursive: true, force: true });
     },
   };
