@@ -32,6 +32,8 @@ interface Refusing {
   readonly rig?: Partial<RigOptions>;
   /** Some calls may succeed meanwhile. */
   readonly lenient?: boolean;
+  /** Commands each second beside the asked ones in the control. */
+  readonly controlPerSecond?: number;
   /** Before the load; the returned function runs at the end. */
   prepare?(rig: Rig): Promise<() => Promise<void>>;
   /** Makes the database refuse; the returned function ends that. */
@@ -56,7 +58,7 @@ const backAfter = async (rig: Rig, deviceId: string): Promise<number> => {
 
 const refuse = async (
   { seed, scale, control }: Context,
-  { sqlState, rig: rigOptions = {}, lenient = false, prepare, begin, words }: Refusing,
+  { sqlState, rig: rigOptions = {}, lenient = false, controlPerSecond, prepare, begin, words }: Refusing,
 ): Promise<ScenarioOutcome> => {
   const rig = await createRig({ nodes: 1, seed, ...rigOptions, ...(control ? { databaseFilter: unknown(sqlState) } : {}) });
   const gapMs = scale.seconds > 10 ? GAP_MS.full : GAP_MS.short;
@@ -78,7 +80,8 @@ const refuse = async (
       state.asked = await asking;
     };
     const seconds = Math.max(scale.seconds, gapMs / 1_000 + 3);
-    const trial = await runTrial({ rig, seed, scale: { ...scale, seconds }, impatient: control, trouble });
+    const perSecond = control ? (controlPerSecond ?? scale.perSecond) : scale.perSecond;
+    const trial = await runTrial({ rig, seed, scale: { ...scale, seconds, perSecond }, impatient: control, trouble });
     const { asked, backMs } = state;
     const answers = asked?.answers;
     const wrong = answers === undefined ? 1 : answers["503 without"] + answers["no answer"] + answers.other + (lenient ? 0 : answers["2xx meanwhile"]);
@@ -201,9 +204,10 @@ export const refusalScenarios: readonly Scenario[] = [
   scenario(
     "table-lock",
     "behind a locked table every call ends within 8 s with 503 and Retry-After, and nothing is lost",
-    "the gateway does not know 55P03, so it takes agents' results for wrong and drops them",
+    "the gateway does not know 55P03, so it answers 500",
     {
-      ...{ sqlState: "55P03", words: "somebody locks the table of commands", begin: lockTable, red: "ok-unfinished" },
+      // A full batch that fails so is halved until its callers' time is over, and they hear 503 all the same. A batch of one shows the 500.
+      ...{ sqlState: "55P03", words: "somebody locks the table of commands", begin: lockTable, controlPerSecond: 1 },
     },
   ),
 ];
