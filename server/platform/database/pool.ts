@@ -5,6 +5,7 @@ import { currentWork, type Work } from "../../core/work.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { ClassFigures, createBulkheads } from "./bulkheads.ts";
 import { failureOf, meaningOf, noAnswer } from "./db-errors.ts";
+import { demandDriver, startupOf } from "./driver.ts";
 import { cancelStatement } from "./pool-cancel.ts";
 
 // Our statements take milliseconds. One that takes seconds is blocked, and its caller has given up.
@@ -77,13 +78,13 @@ export class DatabaseSession extends pg.Client {
 
   constructor(config?: pg.ClientConfig) {
     super(config);
+    demandDriver(this);
     // The driver reads it for each statement, so a call's time limit costs no second timer.
-    Object.defineProperty(Reflect.get(this, "connectionParameters"), "query_timeout", { get: () => this.answerWithinMs() });
+    Object.defineProperty(this.connectionParameters, "query_timeout", { get: () => this.answerWithinMs() });
   }
 
   getStartupConf(): object {
-    const inherited = (pg.Client.prototype as unknown as { getStartupConf(this: DatabaseSession): object }).getStartupConf.call(this);
-    return { ...inherited, TimeZone: "UTC" };
+    return { ...startupOf(this), TimeZone: "UTC" };
   }
 }
 
