@@ -23,38 +23,46 @@ export interface OutcomesDeps {
 
 export interface Outcomes {
   has(type: string): boolean;
-  /** Whether the row has ended as succeeded with an output that its feature cannot use: then the feature takes it for a failure. */
-  isMisfit(row: Pick<CommandRow, "type" | "status" | "output">): boolean;
   /** Per command, what hides the secrets in what its agent says. */
   hides(tx: SqlTx, commands: readonly CommandRow[]): Promise<ReadonlyMap<string, Hide>>;
-  /** Call it after saving the rows, in the same transaction. */
-  handle(tx: SqlTx, ended: readonly CommandRow[]): Promise<void>;
+  /**
+   * Call it after saving the rows, in the same transaction. Returns the ids of the commands that succeeded with an output that their feature cannot use:
+   * the feature takes that for a failure.
+   */
+  handle(tx: SqlTx, ended: readonly CommandRow[]): Promise<ReadonlySet<string>>;
   /** Retries handlers that threw. */
   readonly job: Job;
+}
+
+interface Told {
+  /** The handler took it; false if it threw, and its writes are undone. */
+  readonly handled: boolean;
+  readonly isMisfit: boolean;
 }
 
 const RETRY_EVERY_MS = 5_000;
 
 export const createOutcomes = ({ db, registry, onError }: OutcomesDeps): Outcomes => {
-  /** Undoes the handler's writes and returns false if it throws. */
-  const call = async (tx: Tx, { command, handle }: RegisteredOutcome, row: CommandRow): Promise<boolean> => {
+  const call = async (tx: Tx, { command, handle }: RegisteredOutcome, row: CommandRow): Promise<Told> => {
+    let isMisfit = false;
     await tx.query("savepoint outcome");
     try {
-      await handle(tx, outcomeOf(command, row));
+      const outcome = outcomeOf(command, row);
+      isMisfit = outcome.kind === "invalid_output";
+      await handle(tx, outcome);
       await tx.query("release savepoint outcome");
-      return true;
+      return { handled: true, isMisfit };
     } catch (error) {
       // Fails the whole transaction; `db.tx` or the agent's next ack repeats it.
       if (isConflict(error) || isUnavailable(error)) throw error;
       onError(new Error(`the outcome of ${row.commandId} (${row.type}) could not be handled and will be retried`, { cause: error }));
       await tx.query("rollback to savepoint outcome");
-      return false;
+      return { handled: false, isMisfit };
     }
   };
 
   return {
     has: (type) => registry.has(type),
-    isMisfit: ({ type, status, output }) => status === "succeeded" && registry.get(type)?.command.output.safeParse(output).success === false,
     hides: async (sqlTx, commands) => {
       const tx = sqlTx as Tx; // as: see below
       const owned = commands.filter(({ type }) => registry.get(type)?.hideFor !== undefined);
@@ -71,15 +79,18 @@ export const createOutcomes = ({ db, registry, onError }: OutcomesDeps): Outcome
       // as: every transaction is a Tx; the queue's code only uses its SQL part
       const tx = sqlTx as Tx;
       const payloads = await payloadsOf(tx, ended);
+      const misfits = new Set<string>();
       for (const lean of ended) {
         const row = { ...lean, payload: payloads.get(lean.commandId) ?? {} };
         const registered = registry.get(row.type);
         if (registered === undefined) continue;
-        const handled = await call(tx, registered, row);
+        const { handled, isMisfit } = await call(tx, registered, row);
+        if (isMisfit) misfits.add(row.commandId);
         if (!handled) await addUntold(tx, row);
         // The late result replaces an earlier outcome that is still to be retried.
         else if (row.late) await removeUntold(tx, row.commandId);
       }
+      return misfits;
     },
     job: {
       name: "commands.outcomes",
@@ -91,7 +102,8 @@ export const createOutcomes = ({ db, registry, onError }: OutcomesDeps): Outcome
           const row = await findCommand(tx, untold, untold.commandId, null);
           const registered = row === null ? undefined : registry.get(row.type);
           // This release may have no handler for the type any more.
-          if (row === null || registered === undefined || isOpen(row.status) || (await call(tx, registered, row))) await removeUntold(tx, untold.commandId);
+          if (row === null || registered === undefined || isOpen(row.status) || (await call(tx, registered, row)).handled)
+            await removeUntold(tx, untold.commandId);
           else await retryLater(tx, untold.commandId);
           return true;
         }),

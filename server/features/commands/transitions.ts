@@ -39,6 +39,8 @@ export interface Applied {
   /** In the order of the events, row by row. */
   readonly effects: ReadonlyMap<string, readonly Effect[]>;
   readonly transitions: readonly Transition[];
+  /** The commands that succeeded with an output that their feature cannot use. */
+  readonly misfits: ReadonlySet<string>;
 }
 
 type ActorOf = (row: CommandRow, event: CommandEvent) => string;
@@ -84,13 +86,16 @@ export const createTransitions = ({ emit, outcomes: featureOutcomes, nodeId, set
       const owned = ends.flatMap(({ row }) => (featureOutcomes.has(row.type) ? [row] : []));
       if (owned.length > 0) {
         await written;
-        await featureOutcomes.handle(tx, owned);
-      } else if (tx.defer === undefined) await written;
+        return { effects, transitions, misfits: await featureOutcomes.handle(tx, owned) };
+      }
+      if (tx.defer === undefined) await written;
       else tx.defer(written);
-      return { effects, transitions };
+      return { effects, transitions, misfits: NONE };
     },
   };
 };
+
+const NONE: ReadonlySet<string> = new Set();
 
 /** The steps that these effects made. */
 export const transitionsOf = (effects: readonly Effect[]): readonly Transition[] =>

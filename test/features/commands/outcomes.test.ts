@@ -1,5 +1,5 @@
 // A feature learns of the end of every command that it ordered, in the transaction that ends it, and what goes wrong there harms nobody else.
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { command } from "../../../protocol/index.ts";
 import { type Outcome, type OutcomeHandler, orderOf, type RegisteredOutcome } from "../../../server/core/ports/command-outcomes.ts";
@@ -79,6 +79,15 @@ describe("a handler is told of", () => {
     expect(await ack(commandId, "succeeded", { bytes: "many" })).toMatchObject({ result: "refused", status: "succeeded", code: "INVALID_OUTPUT" });
     expect(told).toMatchObject([{ kind: "invalid_output", output: { bytes: "many" }, issues: [expect.stringContaining("bytes: ")] }]);
     expect(await statusOf(commandId)).toBe("succeeded");
+  });
+
+  test.each([{ bytes: 7 }, { bytes: "many" }])("an output that was read once: %j", async (output) => {
+    const { sent, ack, told } = await setUp();
+    const [commandId = ""] = await sent("a");
+    const read = vi.spyOn(backup.output, "safeParse");
+    await ack(commandId, "succeeded", output);
+    expect([told.length, read.mock.calls]).toEqual([1, [[output]]]);
+    read.mockRestore();
   });
 
   test("a failure and a rejection, with code and output", async () => {

@@ -17,7 +17,7 @@ import type { AckCall, AckEvent, CommandEvent } from "../state.ts";
 import { peek, writeSent } from "../store/claim.ts";
 import { lockCommands, lockOfDevice } from "../store/lock.ts";
 import type { CommandRow } from "../store/rows.ts";
-import type { Effect, Transition, Transitions } from "../transitions.ts";
+import type { Applied, Transition, Transitions } from "../transitions.ts";
 import type { AfterCommit } from "./after-commit.ts";
 import { createFinish } from "./finish-from-memory.ts";
 import { type CommandSending, sentNow, untold } from "./sending.ts";
@@ -27,7 +27,7 @@ import type { UnwrittenSends } from "./unwritten-sends.ts";
 export interface DeliveryDeps {
   readonly db: Db;
   readonly transitions: Transitions;
-  readonly outcomes: Pick<Outcomes, "has" | "hides" | "isMisfit">;
+  readonly outcomes: Pick<Outcomes, "has" | "hides">;
   readonly afterCommit: Pick<AfterCommit, "changed" | "remind">;
   readonly telemetry: Pick<CommandTelemetry, "claimed">;
   readonly createBatch: CreateBatch;
@@ -96,6 +96,7 @@ export const createDelivery = (deps: DeliveryDeps): CommandDelivery => {
 export const STATUS_UNKNOWN = "ACK_STATUS_UNKNOWN";
 /** The code of a success whose output cannot be used. */
 const OUTPUT_INVALID = "INVALID_OUTPUT";
+const NO_MISFITS: ReadonlySet<string> = new Set();
 const NOTHING: Claimed = { rows: [], left: false };
 
 const createClaim = ({ db, unwritten, sending, databaseClock }: DeliveryDeps) => {
@@ -135,9 +136,13 @@ const createAck = (deps: DeliveryDeps) => {
   const { db, transitions, outcomes, afterCommit, unwritten, databaseClock } = deps;
   const finish = createFinish(deps);
 
-  const applyLocked = async (perCommand: ReadonlyMap<string, readonly AckCall[]>): Promise<ReadonlyMap<string, readonly Effect[]>> => {
+  const applyLocked = async (perCommand: ReadonlyMap<string, readonly AckCall[]>): Promise<Pick<Applied, "effects" | "misfits">> => {
     const refs = [...perCommand.values()].flatMap(([call]) => (call === undefined ? [] : [call]));
-    const { effects, transitions: made } = await db.sqlTx(async (tx) => {
+    const {
+      effects,
+      misfits,
+      transitions: made,
+    } = await db.sqlTx(async (tx) => {
       const locked = await lockCommands(tx, refs);
       databaseClock.saw(locked.now);
       const saysOf = (row: CommandRow): readonly AckEvent[] => (perCommand.get(keyOf(row)) ?? []).map(({ event }) => event);
@@ -158,14 +163,15 @@ const createAck = (deps: DeliveryDeps) => {
     }
     // Viewers know already that it was sent.
     afterCommit.changed(made.filter(({ row, from }) => !(from === "queued" && row.status === "sent")));
-    return effects;
+    return { effects, misfits };
   };
 
   return async (calls: readonly AckCall[]): Promise<readonly AckResult[]> => {
     const perCommand = grouped(calls, keyOf);
     const finished = await finish([...perCommand.values()]);
     const rest = new Map([...perCommand].filter(([, group]) => !group.some(({ commandId }) => finished.has(commandId))));
-    const applied = rest.size === 0 ? finished : await applyLocked(rest);
+    // A command whose end a feature handles never ends from memory, so it is no misfit.
+    const { effects: applied, misfits } = rest.size === 0 ? { effects: finished, misfits: NO_MISFITS } : await applyLocked(rest);
     return calls.map((call) => {
       const { commandId } = call;
       const group = perCommand.get(keyOf(call)) ?? [];
@@ -174,9 +180,10 @@ const createAck = (deps: DeliveryDeps) => {
       // A command id is one device's: another's call about it has found nothing.
       if (effect === undefined || effect.before.deviceId !== call.deviceId) return { commandId, status: null, result: "unknown" };
       const result = ackResult(effect.before, call.event, effect.step);
-      if (result === "applied" && outcomes.isMisfit(effect.after)) return { commandId, status: effect.after.status, result: "refused", code: OUTPUT_INVALID };
+      const { status } = effect.after;
+      if (result === "applied" && status === "succeeded" && misfits.has(commandId)) return { commandId, status, result: "refused", code: OUTPUT_INVALID };
       const { refused } = call.event;
-      return { commandId, status: effect.after.status, result, ...(refused === null ? {} : { code: refused }) };
+      return { commandId, status, result, ...(refused === null ? {} : { code: refused }) };
     });
   };
 };
