@@ -86,7 +86,6 @@ const openBase = async (deps: BaseDeps): Promise<Base> => {
   const nodeId = config.NODE_ID ?? `node_${randomUUID().slice(0, 8)}`;
   const state: NodeState = { draining: false, listeners: [], port: config.PORT, internalPort: config.INTERNAL_PORT };
   const installation = await openInstallation(config, life, { log });
-  const traces = await openTraces({ endpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT, service: { version, nodeId }, life, log });
   const metrics = createMetrics();
   const cluster = openCluster({ ...deps, nodeId, clock: systemClock, onNudge: metrics.channelMeters.nudged, settings: settings.cluster });
   const limits = createLimits({ limiter: cluster.limiter, configured: configuredLimits(config) });
@@ -94,6 +93,8 @@ const openBase = async (deps: BaseDeps): Promise<Base> => {
   const publicUrl = (): string => publicUrlOf(config, state.port);
   const listening = () => [{ host: config.HOST, port: state.port }, { host: config.INTERNAL_HOST, port: state.internalPort }, ...installation.endpoints];
   const ownListeners = createOwnListeners({ endpoints: listening });
+  const collector = { endpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT, isOwn: ownListeners.isOwn };
+  const traces = await openTraces({ ...collector, service: { version, nodeId }, life, log });
   const consoleFiles = config.CONSOLE === "on" ? await readStatic(settings.consoleFolder ?? packageFile("dist/portal")) : undefined;
   if (consoleFiles === null) log.warn({}, "the console is not built; the gateway serves without it");
   return {

@@ -1,11 +1,12 @@
 // Traces as a collector receives them: the call, the command's creation within it, delivery and ack linked to it; and a collector that is down.
 import { afterEach, describe, expect, test, vi } from "vitest";
-import type { Log } from "../../server/platform/telemetry/log.ts";
+import { type Log, silentLog } from "../../server/platform/telemetry/log.ts";
 import { withTimeout } from "../../server/platform/timeout.ts";
 import { connect, greet } from "../channel/harness.ts";
 import { eventually } from "../kit/checks/eventually.ts";
 import { anonymous, startWorld, type World } from "../kit/gateway/world.ts";
 import { type CollectedSpan, startCollector } from "../kit/net/collector.ts";
+import { freePort } from "../kit/net/free-port.ts";
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -21,11 +22,11 @@ const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const TRACEPARENT = `00-${TRACE}-00f067aa0ba902b7-01`;
 
 /** Exports spans early, by the operator's settings; the default is five seconds. */
-const start = async (url: string, log?: Log): Promise<World> => {
+const start = async (url: string, log?: Log, more: Readonly<Record<string, string>> = {}): Promise<World> => {
   vi.stubEnv("OTEL_BSP_SCHEDULE_DELAY", "50");
   vi.stubEnv("OTEL_BSP_EXPORT_TIMEOUT", "500");
   vi.stubEnv("OTEL_EXPORTER_OTLP_TIMEOUT", "400");
-  return opened(await startWorld({ OTEL_EXPORTER_OTLP_ENDPOINT: url }, log === undefined ? {} : { log }));
+  return opened(await startWorld({ OTEL_EXPORTER_OTLP_ENDPOINT: url, ...more }, log === undefined ? {} : { log }));
 };
 const at = ({ url }: World) => ({ url: url.replace(/^http/, "ws"), clock: { now: () => new Date() } });
 
@@ -51,6 +52,18 @@ const named = (spans: readonly CollectedSpan[], name: string, commandId?: string
 };
 
 describe("collector", () => {
+  test("that is the gateway itself is refused, and the log says why", async () => {
+    const port = await freePort();
+    const told: unknown[] = [];
+    const log: Log = {
+      ...silentLog,
+      warn: (fields: object, message: string) => void told.push([message, "error" in fields ? String(fields.error) : ""]),
+    };
+    const world = await start(`http://localhost:${port}`, log, { PORT: String(port) });
+    await world.call(anonymous, "GET", "/v1/devices");
+    await eventually(() => expect(told).toContainEqual([expect.stringContaining("does not accept spans"), expect.stringContaining("this service itself")]));
+  });
+
   test("a call continues its caller's trace, and the command's delivery and ack link to the call", async () => {
     const collector = opened(await startCollector());
     const world = await start(collector.url);

@@ -3,6 +3,8 @@
 import type { Attributes, Context, Span } from "@opentelemetry/api";
 import type { SpanExporter } from "@opentelemetry/sdk-trace-base";
 import { isSampled, type SpanAttributes, type Tracing } from "../../core/ports/trace.ts";
+import type { IsOwn } from "../outbound/address.ts";
+import { createOwnRefusingAgent } from "../outbound/own-refusing-agent.ts";
 import type { Log } from "./log.ts";
 
 export interface TracingDeps {
@@ -10,6 +12,8 @@ export interface TracingDeps {
   readonly endpoint: string;
   readonly service: { readonly version: string; readonly nodeId: string };
   readonly log: Pick<Log, "info" | "warn">;
+  /** Whether this installation itself listens there: each export would be a call that makes a span, which is exported in turn. */
+  readonly isOwn: IsOwn;
 }
 
 /** How long a stop waits for the spans in the queue. */
@@ -45,12 +49,15 @@ const load = async () => {
   return { api, sdk, OTLPTraceExporter, resources };
 };
 
-export const openTracing = async ({ endpoint, service, log }: TracingDeps): Promise<Tracing & { close(): Promise<void> }> => {
+export const openTracing = async ({ endpoint, service, log, isOwn }: TracingDeps): Promise<Tracing & { close(): Promise<void> }> => {
   const { api, sdk, OTLPTraceExporter, resources } = await load();
   const { resourceFromAttributes, detectResources, envDetector } = resources;
   const own = { "service.name": "mooring", "service.version": service.version, "service.instance.id": service.nodeId };
   const resource = resourceFromAttributes(own).merge(detectResources({ detectors: [envDetector] }));
-  const exporter = new OTLPTraceExporter({ url: `${endpoint.replace(/\/+$/, "")}/v1/traces` });
+  const exporter = new OTLPTraceExporter({
+    url: `${endpoint.replace(/\/+$/, "")}/v1/traces`,
+    httpAgentOptions: (protocol) => createOwnRefusingAgent(protocol, isOwn),
+  });
   const processor = new sdk.BatchSpanProcessor(reporting(exporter, log));
   const provider = { resource, spanProcessors: [processor] };
   const requests = new sdk.BasicTracerProvider(provider).getTracer("mooring", service.version);
