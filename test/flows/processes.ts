@@ -1,7 +1,7 @@
 // Real processes for the flows: a gateway that a test can kill, commands that run to their end, and a folder that cleans up after itself.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, readlink, rm } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { openEmbeddedPostgres } from "../../server/platform/postgres/embedded-postgres.ts";
 import { silentLog } from "../../server/platform/telemetry/log.ts";
 import { freePort } from "../kit/net/free-port.ts";
+import { folderPrefix, markOfRun } from "../kit/setup/run-mark.ts";
 
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 export const built = (path: string): string => join(ROOT, "dist", path);
@@ -22,7 +23,7 @@ export interface Finished {
 export type Env = Readonly<Record<string, string>>;
 
 /** The environment without any settings of this machine. */
-const environment = (env: Env): NodeJS.ProcessEnv => ({ PATH: process.env["PATH"], HOME: process.env["HOME"], ...env });
+const environment = (env: Env): NodeJS.ProcessEnv => ({ PATH: process.env["PATH"], HOME: process.env["HOME"], ...markOfRun(), ...env });
 
 const collect = (child: ChildProcess): { stdout: string; stderr: string } => {
   const read = { stdout: "", stderr: "" };
@@ -100,15 +101,15 @@ export const startGatewayProcess = async (
   };
 };
 
-/** Every process whose command line or environment names the folder. */
+/** Every process whose command line, environment or folder names this one. */
 export const processesOf = async (folder: string): Promise<readonly { readonly pid: number; readonly command: string }[]> => {
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(Number);
   const found = await Promise.all(
     pids.map(async (pid) => {
       // A process may end before its files are read.
       const read = (name: string): Promise<string> => readFile(`/proc/${pid}/${name}`, "utf8").catch(() => "");
-      const [command, env] = await Promise.all([read("cmdline"), read("environ")]);
-      return { pid, command: command.replaceAll("\0", " ").trim(), theirs: command.includes(folder) || env.includes(folder) };
+      const [command, env, cwd] = await Promise.all([read("cmdline"), read("environ"), readlink(`/proc/${pid}/cwd`).catch(() => "")]);
+      return { pid, command: command.replaceAll("\0", " ").trim(), theirs: [command, env, cwd].some((text) => text.includes(folder)) };
     }),
   );
   return found.filter(({ pid, theirs }) => theirs && pid !== process.pid).map(({ pid, command }) => ({ pid, command }));
@@ -123,7 +124,7 @@ export interface Sandbox {
 
 /** A folder, a port and settings for one gateway on the embedded default. */
 export const createSandbox = async (more: Env = {}): Promise<Sandbox> => {
-  const dir = await mkdtemp(join(tmpdir(), "mooring-flow-"));
+  const dir = await mkdtemp(join(tmpdir(), folderPrefix("flow")));
   const env = {
     DATA_DIR: join(dir, "data"),
     PORT: String(await freePort()),

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { eventually } from "../kit/checks/eventually.ts";
 import type { Issued } from "../kit/net/certificates.ts";
 import { freePort } from "../kit/net/free-port.ts";
+import { folderPrefix } from "../kit/setup/run-mark.ts";
 import { ROOT } from "./processes.ts";
 
 export const KINDS = ["nginx-plain.conf", "nginx.conf", "haproxy-plain.cfg", "haproxy.cfg", "Caddyfile"] as const;
@@ -99,7 +100,7 @@ export interface RunningProxy {
 
 /** Resolves once the proxy accepts connections. */
 export const startProxy = async (kind: Kind, behind: Behind): Promise<RunningProxy> => {
-  const dir = await mkdtemp(join(tmpdir(), "mooring-proxy-"));
+  const dir = await mkdtemp(join(tmpdir(), folderPrefix("proxy")));
   const at = await freePort();
   const file = join(dir, kind);
   await writeFile(join(dir, "both.pem"), (await Promise.all([behind.issued.certFile, behind.issued.keyFile].map((name) => readFile(name, "utf8")))).join(""));

@@ -7,6 +7,7 @@ import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { eventually } from "../checks/eventually.ts";
+import { markOfRun } from "../setup/run-mark.ts";
 
 const PREFIX = "mooring-docker-";
 const STARTS_WITHIN_MS = 20_000;
@@ -74,7 +75,7 @@ const start = async (folder: string): Promise<void> => {
     "--bridge=none",
     "--shutdown-timeout=1",
   ];
-  const daemon = spawn("dockerd", [...own, ...folders, ...apart], { env: { PATH }, stdio: ["ignore", log, log], detached: true });
+  const daemon = spawn("dockerd", [...own, ...folders, ...apart], { env: { PATH, ...markOfRun() }, stdio: ["ignore", log, log], detached: true });
   let failure: string | null = null;
   daemon.once("error", (error) => (failure = String(error)));
   daemon.once("exit", (code) => (failure = `it ended with code ${code}`));

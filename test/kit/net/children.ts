@@ -1,6 +1,7 @@
 // Child processes of a chaos run or a bench: direct children that the run ends by their ids, however the run itself ends.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { markOfRun } from "../setup/run-mark.ts";
 import { noteChild } from "../setup/workspace.ts";
 
 const STOP_WITHIN_MS = 30_000;
@@ -99,5 +100,7 @@ export const startChild = ({ command, words, env, cwd }: ChildProgram): Child =>
 };
 
 /** The environment without any variable that the gateway reads, so a run means the same on every machine. */
-export const plainEnv = (): NodeJS.ProcessEnv =>
-  Object.fromEntries(["PATH", "HOME", "TMPDIR", "LANG", "TZ"].flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])));
+export const plainEnv = (): NodeJS.ProcessEnv => ({
+  ...markOfRun(),
+  ...Object.fromEntries(["PATH", "HOME", "TMPDIR", "LANG", "TZ"].flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]]))),
+});

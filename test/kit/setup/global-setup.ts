@@ -1,4 +1,5 @@
 // One PostgreSQL for the whole test run, with a migrated template that every test file clones. It ends with the run, however the run ends.
+import { existsSync } from "node:fs";
 import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +11,7 @@ import { openEmbeddedPostgres } from "../../../server/platform/postgres/embedded
 import { silentLog } from "../../../server/platform/telemetry/log.ts";
 import { type PostgresServer, startPostgres } from "../stores/debian-postgres.ts";
 import { startPgBouncer } from "../stores/pgbouncer.ts";
+import { guardRun, RUN_PREFIX } from "./run-mark.ts";
 
 declare module "vitest" {
   export interface ProvidedContext {
@@ -22,7 +24,6 @@ declare module "vitest" {
   }
 }
 
-const PREFIX = "mooring-test-";
 const TEMPLATE = "mooring_template";
 // Test databases are thrown away, so nothing needs to reach the disk.
 const FORGETFUL = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
@@ -48,7 +49,7 @@ const refuseDeadEvents = async (emittedFile: string): Promise<void> => {
 
 const setUp = async (project: TestProject): Promise<() => Promise<void>> => {
   await sweep();
-  const dataDir = await mkdtemp(join(tmpdir(), `${PREFIX}${process.pid}-`));
+  const dataDir = await mkdtemp(join(tmpdir(), `${guardRun()}-`));
   await chmod(dataDir, 0o755);
   const emittedFile = join(dataDir, "emitted");
   const server = await openServer(dataDir);
@@ -82,16 +83,17 @@ const setUp = async (project: TestProject): Promise<() => Promise<void>> => {
   }
 };
 
-// A run that was killed cannot clean up, so the next one does. A folder's name holds the pid of its run.
+// Where no guard watches (test/kit/setup/run-guard.mjs), a run that was killed cannot clean up, so the next one does. A folder's name holds the pid of its run.
 const sweep = async (): Promise<void> => {
-  for (const name of (await readdir(tmpdir())).filter((entry) => entry.startsWith(PREFIX))) {
-    const owner = Number.parseInt(name.slice(PREFIX.length), 10);
+  for (const name of (await readdir(tmpdir())).filter((entry) => entry.startsWith(RUN_PREFIX))) {
+    const owner = Number.parseInt(name.slice(RUN_PREFIX.length), 10);
     if (!Number.isInteger(owner) || lives(owner)) continue;
     const dataDir = join(tmpdir(), name);
-    await openEmbeddedPostgres({ dataDir, log: silentLog }).then(
-      (server) => server.close(),
-      () => undefined,
-    );
+    if (existsSync(join(dataDir, "cluster")))
+      await openEmbeddedPostgres({ dataDir, log: silentLog }).then(
+        (server) => server.close(),
+        () => undefined,
+      );
     await rm(dataDir, { recursive: true, force: true });
   }
 };

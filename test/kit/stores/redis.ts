@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventually } from "../checks/eventually.ts";
 import { freePort } from "../net/free-port.ts";
+import { folderPrefix } from "../setup/run-mark.ts";
 
 /** Sends one command over a new connection; enough for errors, integers and short strings. */
 const ask = async (port: number, words: readonly string[]): Promise<string> => {
@@ -24,7 +25,7 @@ const ask = async (port: number, words: readonly string[]): Promise<string> => {
 
 export const startRedis = async () => {
   const port = await freePort();
-  const dir = await mkdtemp(join(tmpdir(), "mooring-redis-"));
+  const dir = await mkdtemp(join(tmpdir(), folderPrefix("redis")));
   const state: { child: ChildProcess | null } = { child: null };
 
   const start = async (): Promise<void> => {

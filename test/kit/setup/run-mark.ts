@@ -1,0 +1,38 @@
+// The mark of a test run: in the environment and the folders of its processes, so that test/kit/setup/run-guard.mjs finds them when the run is interrupted.
+import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+const NAME = "TEST_RUN";
+/** A run's pid follows. */
+export const RUN_PREFIX = "mooring-test-";
+
+/** The variable that hands the mark to a process with an environment of its own; empty outside of a run. */
+export const markOfRun = (): Readonly<Record<string, string>> => {
+  const mark = process.env[NAME];
+  return mark === undefined ? {} : { [NAME]: mark };
+};
+/** The beginning of a temporary folder's name. */
+export const folderPrefix = (subject: string): string => `${process.env[NAME] ?? "mooring"}-${subject}-`;
+
+const parentOf = (pid: number): string =>
+  readFileSync(`/proc/${pid}/stat`, "utf8")
+    .replace(/^.*\) /s, "")
+    .split(" ")[1] ?? "";
+
+/** Marks this process's children from now on, and lets the guard watch over them. */
+export const guardRun = (): string => {
+  const mark = `${RUN_PREFIX}${process.pid}-${randomBytes(3).toString("hex")}`;
+  process.env[NAME] = mark;
+  if (process.platform !== "linux") return mark;
+  const npm = process.env["npm_lifecycle_event"] === undefined ? [] : [parentOf(process.ppid)];
+  const { [NAME]: _, ...unmarked } = process.env;
+  const guard = spawn(process.execPath, [join(import.meta.dirname, "run-guard.mjs"), mark, String(process.pid), ...npm], {
+    env: unmarked,
+    stdio: ["pipe", "ignore", "ignore"],
+    detached: true,
+  });
+  guard.unref();
+  return mark;
+};
