@@ -25,9 +25,13 @@ const BOUND_MS = 10_000;
 const REPORT = "reportPolicyViolation";
 const WATCH = `addEventListener("securitypolicyviolation", (event) => ${REPORT}(event.violatedDirective + " " + event.blockedURI + " at " + event.sourceFile));`;
 
+/** The first is Chromium without its own windows, which cost more than the pages in them. */
+const PROGRAMS = ["chromium-headless-shell", "chromium"];
+
 const executablePath = (): string => {
-  const found = ["/usr/bin", ...(process.env["PATH"] ?? "").split(delimiter)].map((folder) => join(folder, "chromium")).find(existsSync);
-  if (found === undefined) throw new Error("chromium is missing; node test/kit/setup/ensure-packages.mjs chromium installs it");
+  const folders = ["/usr/bin", ...(process.env["PATH"] ?? "").split(delimiter)];
+  const found = PROGRAMS.flatMap((program) => folders.map((folder) => join(folder, program))).find(existsSync);
+  if (found === undefined) throw new Error(`${PROGRAMS[0]} is missing; node test/kit/setup/ensure-packages.mjs ${PROGRAMS[0]} installs it`);
   return found;
 };
 
