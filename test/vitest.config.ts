@@ -1,5 +1,5 @@
-// How the tests run: one database server for the whole run, two files at a time. The files of some folders share their worker's modules.
-// `npm test` leaves out the project "release", which `npm run test:release` runs.
+// How the tests run: one database server for the whole run, two files at a time. The files of some folders share their worker's modules, and those of
+// the console its gateway and browser, too. `npm test` leaves out the project "release", which `npm run test:release` runs.
 import { fileURLToPath } from "node:url";
 import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
 
@@ -10,6 +10,9 @@ const SHARED = "contract,protocol";
 
 /** Its files test what belongs to a release: packaging, installs, long searches, and whole lives of processes whose rules other tests guard too. */
 const RELEASE = "release";
+
+/** The tests of the console. They start one gateway and one browser a worker, which the environment ends with the worker. */
+const CONSOLE = "portal";
 
 /** Files of those folders that need modules of their own. */
 const OWN: readonly string[] = [
@@ -37,8 +40,9 @@ export default defineConfig({
     maxWorkers: 2,
     reporters: ["default", "./test/kit/setup/totals-reporter.ts"],
     projects: [
-      project("own modules", { include: [`test/!(${SHARED.replaceAll(",", "|")}|${RELEASE})/**/*.test.ts`, ...OWN] }),
+      project("own modules", { include: [`test/!(${[SHARED.replaceAll(",", "|"), CONSOLE, RELEASE].join("|")})/**/*.test.ts`, ...OWN] }),
       project("shared modules", { include: [`test/{${SHARED}}/**/*.test.ts`], exclude: [...OWN], isolate: false }),
+      project("console", { include: [`test/${CONSOLE}/**/*.test.ts`], environment: "./test/kit/browser/environment.ts", isolate: false }),
       project(RELEASE, { include: [`test/${RELEASE}/**/*.test.ts`] }),
     ],
   },

@@ -1,16 +1,16 @@
 // The screen of alerts: from a rule and the heartbeat that breaks it to the person who takes care, and the parts around it.
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { accessFindings, type Chromium, openChromium, scrollsSideways, type Visitor } from "../kit/browser/chromium.ts";
+import { accessFindings, findingsInEveryLook, type Visitor } from "../kit/browser/chromium.ts";
+import { openConsole } from "../kit/browser/console.ts";
 import { eventually } from "../kit/checks/eventually.ts";
 import { type RunningAgent, startAgent } from "../kit/gateway/agents.ts";
-import { type Answer, type Caller, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
+import type { Answer, Caller, TestTenant } from "../kit/gateway/world.ts";
 import { type Receiver, startReceiver, status } from "../kit/net/receiver.ts";
 
 const HOSTILE = '"><img src=x onerror=alert(1)>';
 
-let world: World;
-let chromium: Chromium;
+const { world, chromium } = await openConsole();
 let tenant: TestTenant;
 let owner: Caller;
 let visitor: Visitor;
@@ -21,8 +21,6 @@ const call = async (method: string, path: string, body?: object): Promise<Answer
   (await world.call(owner, method, `/v1${path}`, body === undefined ? {} : { body })).body?.data;
 
 beforeAll(async () => {
-  world = await startWorld({ CONSOLE: "on", RATE_LIMIT_STANDARD: "off", RATE_LIMIT_TENANT: "off" });
-  chromium = await openChromium(world);
   tenant = await world.tenant();
   owner = await tenant.user();
   const device = await tenant.device();
@@ -35,11 +33,8 @@ beforeAll(async () => {
 });
 beforeEach(async () => void (await visitor.page.goto("/alerts", { waitUntil: "domcontentloaded" })));
 afterAll(async () => {
-  await visitor?.close();
   await agent?.stop();
   await receiver?.close();
-  await chromium?.close();
-  await world.close();
 });
 
 /** Any heartbeat breaks it. */
@@ -254,29 +249,17 @@ describe("a channel", () => {
   });
 });
 
-const LOOKS = (["light", "dark"] as const).flatMap((colorScheme) => [
-  { colorScheme, viewport: { width: 1_440, height: 900 } },
-  { colorScheme, viewport: { width: 390, height: 844 } },
-]);
-describe.each(LOOKS)("$colorScheme at $viewport.width px", (look) => {
-  test("an open alert, the lists and the forms are without a finding", { timeout: 120_000 }, async () => {
-    const { alertId, ruleId } = await standingAlert();
-    const { page, problems, signIn, close } = await chromium.visitor(look);
-    await signIn(tenant.ownerId, { path: "/alerts" });
-    const opened = [`rules&open=${ruleId}`, "rules&open=new", "silences", "silences&open=new", "channels&open=new"].map((tab) => `/alerts?tab=${tab}`);
-    for (const path of [`/alerts?open=${alertId}`, ...opened]) {
-      await page.goto(path, { waitUntil: "domcontentloaded" });
-      await page.getByRole("list", { name: "History" }).or(dialogOf(page).getByRole("button").nth(1)).or(page.getByText("A silence keeps")).first().waitFor();
-      await expect.poll(() => page.locator("[data-skeleton]").count()).toBe(0);
-      if (path.includes("rules")) await dialogOf(page).getByText("When it ends, and who is told").click();
-      expect(await accessFindings(page), path).toEqual([]);
-      expect(await scrollsSideways(page), path).toBe(false);
-      const name = path.replaceAll(/\W+/g, "-").slice(0, 24);
-      if (process.env["SHOTS"] !== undefined) await page.screenshot({ path: `${process.env["SHOTS"]}/${look.colorScheme}-${look.viewport.width}${name}.png` });
-    }
-    expect(problems).toEqual([]);
-    await close();
-  });
+test("an open alert, the lists and the forms are without a finding in every look", { timeout: 120_000 }, async () => {
+  const { alertId, ruleId } = await standingAlert();
+  const { page } = visitor;
+  const opened = [`rules&open=${ruleId}`, "rules&open=new", "silences", "silences&open=new", "channels&open=new"].map((tab) => `/alerts?tab=${tab}`);
+  for (const path of [`/alerts?open=${alertId}`, ...opened]) {
+    await page.goto(path, { waitUntil: "domcontentloaded" });
+    await page.getByRole("list", { name: "History" }).or(dialog().getByRole("button").nth(1)).or(page.getByText("A silence keeps")).first().waitFor();
+    await expect.poll(() => page.locator("[data-skeleton]").count()).toBe(0);
+    if (path.includes("rules")) await dialog().getByText("When it ends, and who is told").click();
+    expect(await findingsInEveryLook(page), path).toEqual([]);
+  }
 });
 
 test("all of this went without a complaint of the browser", () => {

@@ -1,19 +1,17 @@
 // The list of devices at the size that it is made for, and what its URL keeps.
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Chromium, openChromium, type Visitor } from "../kit/browser/chromium.ts";
-import { startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
+import { beforeAll, expect, test } from "vitest";
+import type { Visitor } from "../kit/browser/chromium.ts";
+import { openConsole } from "../kit/browser/console.ts";
+import type { TestTenant } from "../kit/gateway/world.ts";
 
 const DEVICES = 5_000;
 const MAX_HEAP_BYTES = 12 * 1_048_576;
 const MAX_ELEMENTS = 1_500;
 
-let world: World;
-let chromium: Chromium;
+const { world, chromium } = await openConsole();
 let tenant: TestTenant;
 let visitor: Visitor;
 beforeAll(async () => {
-  world = await startWorld({ CONSOLE: "on", RATE_LIMIT_STANDARD: "off" });
-  chromium = await openChromium(world);
   tenant = await world.tenant();
   const owner = await tenant.user();
   for (let made = 0; made < DEVICES; made += 1_000)
@@ -24,11 +22,6 @@ beforeAll(async () => {
   );
   visitor = await chromium.visitor();
   await visitor.signIn(tenant.ownerId, { path: "/devices?sort=name" });
-});
-afterAll(async () => {
-  await visitor?.close();
-  await chromium?.close();
-  await world.close();
 });
 
 test("End shows the last of 5,000 devices, within the bounds of memory", async () => {

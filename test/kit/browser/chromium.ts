@@ -1,9 +1,10 @@
-// Chromium for one test file. Each visitor has cookies of their own, and a list of everything that went wrong on their pages.
+// Chromium for test files. Each visitor has cookies of their own, and a list of everything that went wrong on their pages.
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { delimiter, join } from "node:path";
-import { type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { onceAWorker } from "./worker-end.ts";
 
 export interface Problem {
   /** `answer`: a call or file that was answered with an error, which a test may have provoked. `policy`: what the page's policy did not allow. */
@@ -53,11 +54,20 @@ export interface Gateway {
   readonly app: { signInLink(person: { readonly userId: string; readonly tenantId?: string | undefined }): Promise<{ readonly url: string }> };
 }
 
-export const openChromium = async (world: Gateway) => {
+const browserOfWorker = onceAWorker("browser", async () => {
   const browser = await chromium.launch({ executablePath: executablePath(), args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+  return { value: browser, end: () => browser.close() };
+});
+
+/** The files of a worker share the browser, which ends with the worker. `close` ends the visitors of this one gateway. */
+export const openChromium = async (world: Gateway) => {
+  const browser: Browser = await browserOfWorker();
+  const visitors = new Set<BrowserContext>();
 
   const visitor = async (options: BrowserContextOptions = {}): Promise<Visitor> => {
     const context = await browser.newContext({ baseURL: world.url, viewport: { width: 1_440, height: 900 }, locale: "en-GB", timezoneId: "UTC", ...options });
+    visitors.add(context);
+    context.once("close", () => visitors.delete(context));
     context.setDefaultTimeout(BOUND_MS);
     const problems: Problem[] = [];
     await watch(context, problems);
@@ -75,21 +85,64 @@ export const openChromium = async (world: Gateway) => {
     };
   };
 
-  return { visitor, close: () => browser.close() };
+  const close = async (): Promise<void> => {
+    await Promise.all([...visitors].map((context) => context.close()));
+  };
+  return { visitor, close };
 };
 export type Chromium = Awaited<ReturnType<typeof openChromium>>;
 
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+/** The rules that look at colours; all others find the same in light and dark. */
+const COLOR_RULES = ["color-contrast", "link-in-text-block"];
+let axe: Promise<string> | undefined;
 
 /** What makes the page as it is now hard to use for some people: `rule: element (how to fix it)`. */
-export const accessFindings = async (page: Page): Promise<readonly string[]> => {
+export const accessFindings = async (page: Page, rules: readonly string[] = RULES): Promise<readonly string[]> => {
   // Handed over by the debugger, so the policy of the page stays as it is.
-  await page.evaluate(await readFile(AXE, "utf8"));
-  const ask = `axe.run(document, ${JSON.stringify({ runOnly: RULES, resultTypes: ["violations"] })}).then(({ violations }) =>
+  axe ??= readFile(AXE, "utf8");
+  if (await page.evaluate<boolean>("typeof axe === 'undefined'")) await page.evaluate(await axe);
+  const ask = `axe.run(document, ${JSON.stringify({ runOnly: rules, resultTypes: ["violations"] })}).then(({ violations }) =>
     violations.flatMap(({ id, help, nodes }) => nodes.map(({ target }) => id + ": " + target.join(" ") + " (" + help + ")")))`;
   return page.evaluate<readonly string[]>(ask);
 };
 
 /** Whether people must scroll sideways to read the page. */
 export const scrollsSideways = (page: Page): Promise<boolean> => page.evaluate<boolean>("document.documentElement.scrollWidth > innerWidth");
+
+/** The four looks of a state. Each width gets all rules once; the other scheme can only change what the rules of colours find. */
+const LOOKS = [
+  { colorScheme: "light", width: 1_440, height: 900, rules: RULES },
+  { colorScheme: "dark", width: 1_440, height: 900, rules: COLOR_RULES },
+  { colorScheme: "dark", width: 390, height: 844, rules: RULES },
+  { colorScheme: "light", width: 390, height: 844, rules: COLOR_RULES },
+] as const;
+/** Where pictures of all looks are kept, for whoever wants to see them. */
+const SHOTS = process.env["SHOTS"];
+/** Two frames: the first may still show the look before. */
+const DRAWN = "new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => drawn())))";
+
+const nameOf = (page: Page): string =>
+  page
+    .url()
+    .replace(/^https?:..[^/]*/, "")
+    .replaceAll(/\W+/g, "-")
+    .slice(0, 60);
+
+/** What is hard to use about the state that the page shows: in light and dark, on a desktop and on a phone. Leaves the page in light on a desktop. */
+export const findingsInEveryLook = async (page: Page): Promise<readonly string[]> => {
+  const findings: string[] = [];
+  for (const { colorScheme, width, height, rules } of LOOKS) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize({ width, height });
+    await page.evaluate(DRAWN);
+    if (SHOTS !== undefined) await page.screenshot({ path: join(SHOTS, `${nameOf(page)}-${colorScheme}-${width}.png`) });
+    const found = [...(await accessFindings(page, rules)), ...((await scrollsSideways(page)) ? ["scrolls sideways"] : [])];
+    findings.push(...found.map((finding) => `${colorScheme} at ${width} px: ${finding}`));
+  }
+  const [{ colorScheme, width, height }] = LOOKS;
+  await page.emulateMedia({ colorScheme });
+  await page.setViewportSize({ width, height });
+  return findings;
+};

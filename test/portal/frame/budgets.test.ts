@@ -2,28 +2,17 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { built } from "../../flows/processes.ts";
-import { type Chromium, openChromium } from "../../kit/browser/chromium.ts";
-import { startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
+import { openConsole } from "../../kit/browser/console.ts";
 
 const KILOBYTE = 1_024;
 const MAX_BYTES = 286 * KILOBYTE;
 const MAX_FIRST_SCREEN_BYTES = 150 * KILOBYTE;
 const MAX_REQUESTS = 6;
 
-let world: World;
-let chromium: Chromium;
-let tenant: TestTenant;
-beforeAll(async () => {
-  world = await startWorld({ CONSOLE: "on" });
-  chromium = await openChromium(world);
-  tenant = await world.tenant();
-});
-afterAll(async () => {
-  await chromium?.close();
-  await world.close();
-});
+const { world, chromium } = await openConsole();
+const tenant = await world.tenant();
 
 const sizeOf = async (name: string): Promise<number> => gzipSync(await readFile(join(built("portal"), name)), { level: 9 }).length;
 

@@ -3,9 +3,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Chromium, openChromium } from "../../kit/browser/chromium.ts";
-import { startWorld, type World } from "../../kit/gateway/world.ts";
+import { describe, expect, test } from "vitest";
+import { openConsole } from "../../kit/browser/console.ts";
 
 const FOLDER = fileURLToPath(new URL("../../../dist/portal", import.meta.url));
 const names = readdirSync(FOLDER, { recursive: true, withFileTypes: true })
@@ -14,16 +13,7 @@ const names = readdirSync(FOLDER, { recursive: true, withFileTypes: true })
 const read = (name: string): Buffer => readFileSync(join(FOLDER, name));
 const isForm = (name: string): boolean => /\.(?:br|gz)$/.test(name);
 
-let world: World;
-let chromium: Chromium;
-beforeAll(async () => {
-  world = await startWorld({ CONSOLE: "on" });
-  chromium = await openChromium(world);
-}, 60_000);
-afterAll(async () => {
-  await chromium?.close();
-  await world?.close();
-});
+const { world, chromium } = await openConsole();
 
 describe("the built files", () => {
   test("each text above a kilobyte has both compressed forms, which hold the same and take less", () => {
@@ -50,12 +40,15 @@ describe("the built files", () => {
 });
 
 describe("the console in a browser", () => {
-  test.each(["light", "dark"] as const)("a person who follows a link gets it without any complaint in %s colours", async (colorScheme) => {
+  test("a person who follows a link gets it without any complaint in light and dark colours", async () => {
     const tenant = await world.tenant();
-    const { page, problems, signIn, close } = await chromium.visitor({ colorScheme });
-    await signIn(tenant.ownerId, { tenantId: tenant.tenantId, path: "/devices" });
-    await page.getByRole("navigation").first().waitFor();
-    expect(new URL(page.url()).pathname).toBe("/devices");
+    const { page, problems, signIn, close } = await chromium.visitor();
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme });
+      await signIn(tenant.ownerId, { tenantId: tenant.tenantId, path: "/devices" });
+      await page.getByRole("navigation").first().waitFor();
+      expect(new URL(page.url()).pathname).toBe("/devices");
+    }
     expect(problems).toEqual([]);
     await close();
   });

@@ -1,23 +1,16 @@
 // The browsable documentation in a browser: nothing is drawn before somebody opens it, every operation is found, and a call with a key is answered.
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { TAGS } from "../../../protocol/guide/index.ts";
-import { accessFindings, type Chromium, openChromium, type Visitor } from "../../kit/browser/chromium.ts";
-import { anonymous, startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
+import { accessFindings, type Visitor } from "../../kit/browser/chromium.ts";
+import { openConsole } from "../../kit/browser/console.ts";
+import { anonymous, type TestTenant } from "../../kit/gateway/world.ts";
 
-let world: World;
-let chromium: Chromium;
+const { world, chromium } = await openConsole();
 let tenant: TestTenant;
 let visitor: Visitor;
 beforeAll(async () => {
-  world = await startWorld();
-  chromium = await openChromium(world);
   tenant = await world.tenant();
   visitor = await chromium.visitor();
-});
-afterAll(async () => {
-  await visitor?.close();
-  await chromium?.close();
-  await world.close();
 });
 
 const open = async (hash = ""): Promise<void> => {

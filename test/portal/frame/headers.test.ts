@@ -9,6 +9,7 @@ import { MODULE, MODULE_PATH, makeConsoleFolder, PAGE } from "../../kit/browser/
 import { startWorld, type World } from "../../kit/gateway/world.ts";
 import { createAuthority } from "../../kit/net/certificates.ts";
 
+// A gateway of its own: it serves a folder of three files.
 let world: World;
 let made: Awaited<ReturnType<typeof makeConsoleFolder>>;
 beforeAll(async () => {

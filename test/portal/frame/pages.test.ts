@@ -1,28 +1,24 @@
 // Every place of the console, in light and dark, wide and on a phone: nothing to complain of for axe, for the policy, on the console or sideways.
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { accessFindings, type Chromium, openChromium, scrollsSideways } from "../../kit/browser/chromium.ts";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { findingsInEveryLook } from "../../kit/browser/chromium.ts";
+import { openConsole } from "../../kit/browser/console.ts";
 import { HOSTILE_NAME, type Populated, populate } from "../../kit/gateway/populated.ts";
-import { startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
+import type { TestTenant } from "../../kit/gateway/world.ts";
 
 // Not by name: the console is compiled with the browser's types, the tests are not.
 const { PLACES }: { readonly PLACES: readonly { readonly to: string; readonly needs?: string; readonly key?: string }[] } = await import(
   new URL("../../../portal/src/app/places.ts", import.meta.url).href
 );
 
-let world: World;
-let chromium: Chromium;
+const { world, chromium } = await openConsole();
 let tenant: TestTenant;
 let populated: Populated;
 beforeAll(async () => {
-  world = await startWorld({ CONSOLE: "on", RATE_LIMIT_STANDARD: "off", RATE_LIMIT_TENANT: "off", ADMIN_USERS: "" });
   tenant = await world.tenant();
-  chromium = await openChromium(world);
   populated = await populate(world, tenant);
 }, 120_000);
 afterAll(async () => {
   await populated?.stop();
-  await chromium?.close();
-  await world.close();
 });
 
 /** Beside the places: what is open in them. */
@@ -45,30 +41,23 @@ const opened = (): readonly string[] => [
   "/members?tab=roles",
   "/invite?token=unknown",
 ];
-const LOOKS = (["light", "dark"] as const).flatMap((colorScheme) => [
-  { colorScheme, viewport: { width: 1_440, height: 900 } },
-  { colorScheme, viewport: { width: 390, height: 844 } },
-]);
 
-describe.each(LOOKS)("$colorScheme at $viewport.width px", (look) => {
-  test("every place is without a finding", { timeout: 240_000 }, async () => {
-    const { page, problems, signIn, close } = await chromium.visitor(look);
-    await signIn(tenant.ownerId, { path: "/devices" });
-    const findings: string[] = [];
-    for (const path of [...PLACES.filter(({ needs }) => needs !== "administrator").map(({ to }) => to), ...opened()]) {
-      await page.goto(path, { waitUntil: "domcontentloaded" });
-      await page.getByRole("heading", { level: 1 }).waitFor();
-      await page.getByRole("status").getByText("live", { exact: true }).waitFor();
-      // What is being read has no words yet.
-      await expect.poll(() => page.locator("[data-skeleton]").count(), { timeout: 10_000 }).toBe(0);
-      for (const finding of await accessFindings(page)) findings.push(`${path}: ${finding}`);
-      if (await scrollsSideways(page)) findings.push(`${path}: scrolls sideways`);
-    }
-    expect(findings).toEqual([]);
-    // The unknown ids are answered with 404.
-    expect(problems.filter(({ kind }) => kind !== "answer")).toEqual([]);
-    await close();
-  });
+test("every place is without a finding in every look", { timeout: 240_000 }, async () => {
+  const { page, problems, signIn, close } = await chromium.visitor();
+  await signIn(tenant.ownerId, { path: "/devices" });
+  const findings: string[] = [];
+  for (const path of [...PLACES.filter(({ needs }) => needs !== "administrator").map(({ to }) => to), ...opened()]) {
+    await page.goto(path, { waitUntil: "domcontentloaded" });
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    await page.getByRole("status").getByText("live", { exact: true }).waitFor();
+    // What is being read has no words yet.
+    await expect.poll(() => page.locator("[data-skeleton]").count(), { timeout: 10_000 }).toBe(0);
+    for (const finding of await findingsInEveryLook(page)) findings.push(`${path}: ${finding}`);
+  }
+  expect(findings).toEqual([]);
+  // The unknown ids are answered with 404.
+  expect(problems.filter(({ kind }) => kind !== "answer")).toEqual([]);
+  await close();
 });
 
 test("a name that wants to be HTML is text wherever it stands", async () => {

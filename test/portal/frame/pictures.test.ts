@@ -2,29 +2,24 @@
 import { mkdir, readFile, stat } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Chromium, openChromium } from "../../kit/browser/chromium.ts";
+import { openConsole } from "../../kit/browser/console.ts";
 import { type Populated, populate } from "../../kit/gateway/populated.ts";
-import { startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
+import type { TestTenant } from "../../kit/gateway/world.ts";
 
 const FOLDER = fileURLToPath(new URL("../../../docs/pictures/", import.meta.url));
 const MAX_BYTES = 200 * 1_024;
 const isWriting = process.env["WRITE_PICTURES"] !== undefined;
 const DEVICES = isWriting ? 120 : 8;
 
-let world: World;
-let chromium: Chromium;
+const { world, chromium } = await openConsole();
 let tenant: TestTenant;
 let populated: Populated;
 beforeAll(async () => {
-  world = await startWorld({ CONSOLE: "on", RATE_LIMIT_STANDARD: "off", RATE_LIMIT_TENANT: "off" });
   tenant = await world.tenant();
-  chromium = await openChromium(world);
   populated = await populate(world, tenant, { devices: DEVICES, hostile: false });
 }, 180_000);
 afterAll(async () => {
   await populated?.stop();
-  await chromium?.close();
-  await world.close();
 });
 
 const PICTURES = [

@@ -22,6 +22,7 @@ const FAULTY = {
   "bad-picture.html": page("", `<img src="/favicon.svg"><pre>${"wide ".repeat(400)}</pre>`),
 };
 
+// A gateway of its own: it serves pages with faults.
 let world: World;
 let chromium: Chromium;
 let made: Awaited<ReturnType<typeof makeConsoleFolder>>;

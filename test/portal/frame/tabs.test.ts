@@ -1,20 +1,10 @@
 // Many tabs of one browser: they share one stream, which moves on when its tab is closed or hidden.
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Chromium, openChromium, type Visitor } from "../../kit/browser/chromium.ts";
-import { startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
+import { expect, test } from "vitest";
+import type { Visitor } from "../../kit/browser/chromium.ts";
+import { openConsole } from "../../kit/browser/console.ts";
 
-let world: World;
-let chromium: Chromium;
-let tenant: TestTenant;
-beforeAll(async () => {
-  world = await startWorld({ CONSOLE: "on", RATE_LIMIT_STANDARD: "off" });
-  chromium = await openChromium(world);
-  tenant = await world.tenant();
-});
-afterAll(async () => {
-  await chromium?.close();
-  await world.close();
-});
+const { world, chromium } = await openConsole();
+const tenant = await world.tenant();
 
 const TABS = 8;
 const openTab = async ({ context }: Visitor, timeout?: number) => {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Chromium, openChromium } from "../../kit/browser/chromium.ts";
 import { startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
 
+// A gateway of its own: its limit of reads is low.
 let world: World;
 let chromium: Chromium;
 let tenant: TestTenant;

@@ -1,20 +1,12 @@
 // The screens of the person's own account and of the tenant's settings: sessions that end, tenants that change, and what stays while they do.
 import { readFile } from "node:fs/promises";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { newId } from "../../../server/core/ids.ts";
-import { accessFindings, type Chromium, openChromium, type Visitor } from "../../kit/browser/chromium.ts";
-import { startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
+import { accessFindings, type Visitor } from "../../kit/browser/chromium.ts";
+import { openConsole } from "../../kit/browser/console.ts";
+import type { TestTenant } from "../../kit/gateway/world.ts";
 
-let world: World;
-let chromium: Chromium;
-beforeAll(async () => {
-  world = await startWorld({ CONSOLE: "on", RATE_LIMIT_STANDARD: "off" });
-  chromium = await openChromium(world);
-});
-afterAll(async () => {
-  await chromium?.close();
-  await world.close();
-});
+const { world, chromium } = await openConsole();
 
 const signedIn = async (userId: string, path: string): Promise<Visitor> => {
   const visitor = await chromium.visitor();

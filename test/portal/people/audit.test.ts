@@ -1,19 +1,17 @@
 // The screen of the audit log: what a change did, the filters in its URL, and the log as a file.
 import { readFile } from "node:fs/promises";
 import type { Download } from "playwright-core";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { accessFindings, type Chromium, openChromium, type Visitor } from "../../kit/browser/chromium.ts";
-import { type Caller, startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
+import { beforeAll, beforeEach, expect, test } from "vitest";
+import { accessFindings, type Visitor } from "../../kit/browser/chromium.ts";
+import { openConsole } from "../../kit/browser/console.ts";
+import type { Caller, TestTenant } from "../../kit/gateway/world.ts";
 
-let world: World;
-let chromium: Chromium;
+const { world, chromium } = await openConsole();
 let tenant: TestTenant;
 let owner: Caller;
 let visitor: Visitor;
 let keyId: string;
 beforeAll(async () => {
-  world = await startWorld({ CONSOLE: "on", RATE_LIMIT_STANDARD: "off" });
-  chromium = await openChromium(world);
   tenant = await world.tenant();
   owner = await tenant.user();
   keyId = (await world.call(owner, "POST", "/v1/api-keys", { body: { name: "before" } })).body.data.keyId;
@@ -24,11 +22,6 @@ beforeAll(async () => {
   await visitor.signIn(tenant.ownerId, { path: "/audit" });
 });
 beforeEach(async () => void (await visitor.page.goto("/audit", { waitUntil: "domcontentloaded" })));
-afterAll(async () => {
-  await visitor?.close();
-  await chromium?.close();
-  await world.close();
-});
 
 const record = () => visitor.page.getByRole("region", { name: "Record" });
 const textOf = async (download: Download): Promise<string> => readFile(await download.path(), "utf8");

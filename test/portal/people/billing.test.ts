@@ -1,18 +1,10 @@
 // The screen of usage and billing: choosing a plan, leaving it, and what a suspended tenant sees.
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { accessFindings, type Chromium, openChromium, type Visitor } from "../../kit/browser/chromium.ts";
-import { startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
+import { expect, test } from "vitest";
+import { accessFindings, type Visitor } from "../../kit/browser/chromium.ts";
+import { openConsole } from "../../kit/browser/console.ts";
+import type { TestTenant } from "../../kit/gateway/world.ts";
 
-let world: World;
-let chromium: Chromium;
-beforeAll(async () => {
-  world = await startWorld({ CONSOLE: "on", RATE_LIMIT_STANDARD: "off" });
-  chromium = await openChromium(world);
-});
-afterAll(async () => {
-  await chromium?.close();
-  await world.close();
-});
+const { world, chromium } = await openConsole();
 
 /** An owner in front of the plan of a new tenant with one device. */
 const open = async (): Promise<{ tenant: TestTenant; visitor: Visitor }> => {

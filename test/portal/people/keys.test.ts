@@ -1,28 +1,21 @@
 // The screen of API keys: a key's way from its creation to its end, as a person goes it.
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { accessFindings, type Chromium, openChromium, type Visitor } from "../../kit/browser/chromium.ts";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { accessFindings, type Visitor } from "../../kit/browser/chromium.ts";
+import { openConsole } from "../../kit/browser/console.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
-import { type Answer, asKey, startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
+import { type Answer, asKey, type TestTenant } from "../../kit/gateway/world.ts";
 
 const HOSTILE = '"><img src=x onerror=alert(1)>';
 
-let world: World;
-let chromium: Chromium;
+const { world, chromium } = await openConsole();
 let tenant: TestTenant;
 let visitor: Visitor;
 beforeAll(async () => {
-  world = await startWorld({ CONSOLE: "on", RATE_LIMIT_STANDARD: "off" });
-  chromium = await openChromium(world);
   tenant = await world.tenant();
   visitor = await chromium.visitor();
   await visitor.signIn(tenant.ownerId, { path: "/keys" });
 });
 beforeEach(async () => void (await visitor.page.goto("/keys", { waitUntil: "domcontentloaded" })));
-afterAll(async () => {
-  await visitor?.close();
-  await chromium?.close();
-  await world.close();
-});
 
 const statusWith = async (apiKey: string): Promise<number> => (await world.call(asKey(apiKey, tenant.tenantId), "GET", "/v1/devices")).status;
 const secretOnPage = async (): Promise<string> =>

@@ -1,23 +1,15 @@
 // Sign-in in the browser: by the operator's link, at an identity provider, and again where a session has ended.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Chromium, openChromium } from "../../kit/browser/chromium.ts";
-import { startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
+import { openConsole } from "../../kit/browser/console.ts";
+import { startWorld, type World } from "../../kit/gateway/world.ts";
 import { freePort } from "../../kit/net/free-port.ts";
 import { startIdentityProvider, type TestIdentityProvider } from "../../kit/net/identity-provider.ts";
 
-describe("by a link", () => {
-  let world: World;
-  let chromium: Chromium;
-  let tenant: TestTenant;
-  beforeAll(async () => {
-    world = await startWorld({ CONSOLE: "on", RATE_LIMIT_ANONYMOUS: "off", RATE_LIMIT_FAILED_AUTH: "off" });
-    chromium = await openChromium(world);
-    tenant = await world.tenant();
-  });
-  afterAll(async () => {
-    await chromium?.close();
-    await world.close();
-  });
+const { world, chromium } = await openConsole();
+
+describe("by a link", async () => {
+  const tenant = await world.tenant();
   const link = async (): Promise<string> => (await world.app.signInLink({ userId: tenant.ownerId })).url;
 
   test("whoever is not signed in makes no call that is refused, pastes the link, and is where the address led", async () => {
@@ -73,6 +65,7 @@ describe("by a link", () => {
 });
 
 describe("at an identity provider", () => {
+  // A gateway of its own: the provider is a setting.
   let provider: TestIdentityProvider;
   let world: World;
   let chromium: Chromium;

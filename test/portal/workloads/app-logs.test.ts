@@ -1,28 +1,20 @@
 // The log of an app in the console: its end, what comes, and what a person does with it.
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import { openRig, type Rig } from "../../features/apps/kit.ts";
-import { accessFindings, type Chromium, openChromium, type Visitor } from "../../kit/browser/chromium.ts";
+import { accessFindings, type Visitor } from "../../kit/browser/chromium.ts";
+import { openConsole } from "../../kit/browser/console.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
-import { type Device, startWorld, type World } from "../../kit/gateway/world.ts";
+import type { Device } from "../../kit/gateway/world.ts";
 
 const HOSTILE = '"><img src=x onerror=alert(1)>';
 
-let world: World;
-let chromium: Chromium;
+const { world, chromium } = await openConsole();
 let rig: Rig | null = null;
 let visitor: Visitor | null = null;
-beforeAll(async () => {
-  world = await startWorld({ CONSOLE: "on", RATE_LIMIT_STANDARD: "off", RATE_LIMIT_TENANT: "off", RATE_LIMIT_AGENT: "off" });
-  chromium = await openChromium(world);
-}, 60_000);
 afterEach(async () => {
   await visitor?.close();
   await rig?.stop();
   [visitor, rig] = [null, null];
-});
-afterAll(async () => {
-  await chromium?.close();
-  await world.close();
 });
 
 interface Line {

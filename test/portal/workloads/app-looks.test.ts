@@ -1,16 +1,13 @@
 // Apps and deployments in light and dark, wide and on a phone, with a failure, drift and a log on the page: nothing to complain of.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { failureIn, openRig, type Rig, reportOf } from "../../features/apps/kit.ts";
-import { accessFindings, type Chromium, openChromium, scrollsSideways } from "../../kit/browser/chromium.ts";
-import { startWorld, type World } from "../../kit/gateway/world.ts";
+import { findingsInEveryLook } from "../../kit/browser/chromium.ts";
+import { openConsole } from "../../kit/browser/console.ts";
 
-let world: World;
-let chromium: Chromium;
+const { world, chromium } = await openConsole();
 let rig: Rig;
 let path: { readonly app: string; readonly deployment: string };
 beforeAll(async () => {
-  world = await startWorld({ CONSOLE: "on", RATE_LIMIT_STANDARD: "off", RATE_LIMIT_TENANT: "off", RATE_LIMIT_AGENT: "off" });
-  chromium = await openChromium(world);
   rig = await openRig(world);
   const { deploymentId } = await rig.deploy({ name: `store ${"of-a-long-name".repeat(5)}` });
   const { appId } = await rig.until(`/deployments/${deploymentId}`, "active");
@@ -25,23 +22,15 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(async () => {
   await rig?.stop();
-  await chromium?.close();
-  await world.close();
 });
 
-const LOOKS = (["light", "dark"] as const).flatMap((colorScheme) => [
-  { colorScheme, viewport: { width: 1_440, height: 900 } },
-  { colorScheme, viewport: { width: 390, height: 844 } },
-]);
-
-test.each(LOOKS)("$colorScheme at $viewport.width px", { timeout: 120_000 }, async (look) => {
-  const { page, problems, signIn, close } = await chromium.visitor(look);
+test("every page is without a finding in every look", { timeout: 240_000 }, async () => {
+  const { page, problems, signIn, close } = await chromium.visitor();
   await signIn(rig.tenant.ownerId, { path: path.app });
   const findings: string[] = [];
   const check = async (at: string): Promise<void> => {
     await expect.poll(() => page.locator("[data-skeleton]").count(), { timeout: 15_000 }).toBe(0);
-    for (const finding of await accessFindings(page)) findings.push(`${at}: ${finding}`);
-    if (await scrollsSideways(page)) findings.push(`${at}: scrolls sideways`);
+    for (const finding of await findingsInEveryLook(page)) findings.push(`${at}: ${finding}`);
   };
   const visit = async (at: string): Promise<void> => {
     await page.goto(at, { waitUntil: "domcontentloaded" });

@@ -1,28 +1,19 @@
 // The catalogue and the page of an app, as a person goes through them: installed from a form, seen as it is, changed, stopped and removed.
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 import { failureIn, openRig, type Rig, reportOf } from "../../features/apps/kit.ts";
-import { accessFindings, type Chromium, openChromium, scrollsSideways, type Visitor } from "../../kit/browser/chromium.ts";
+import { accessFindings, scrollsSideways, type Visitor } from "../../kit/browser/chromium.ts";
+import { openConsole } from "../../kit/browser/console.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
-import { startWorld, type World } from "../../kit/gateway/world.ts";
 
 const HOSTILE = '"><img src=x onerror=alert(1)>';
 
-let world: World;
-let chromium: Chromium;
+const { world, chromium } = await openConsole();
 let rig: Rig | null = null;
 let visitor: Visitor | null = null;
-beforeAll(async () => {
-  world = await startWorld({ CONSOLE: "on", RATE_LIMIT_STANDARD: "off", RATE_LIMIT_TENANT: "off", RATE_LIMIT_AGENT: "off" });
-  chromium = await openChromium(world);
-}, 60_000);
 afterEach(async () => {
   await visitor?.close();
   await rig?.stop();
   [visitor, rig] = [null, null];
-});
-afterAll(async () => {
-  await chromium?.close();
-  await world.close();
 });
 
 const open = async (path: (rig: Rig) => string | Promise<string>, { online = true } = {}) => {

@@ -1,0 +1,22 @@
+// Conventions of the console and of its tests that a text search can check.
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const filesIn = (folder: string, ending: string): readonly string[] =>
+  readdirSync(`${ROOT}${folder}`, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(ending))
+    .map((name) => `${folder}/${name}`)
+    .sort();
+const matching = (files: readonly string[], pattern: RegExp): readonly string[] => files.filter((file) => pattern.test(readFileSync(`${ROOT}${file}`, "utf8")));
+
+describe("a test of the console", () => {
+  const TESTS = filesIn("test/portal", ".test.ts");
+
+  test("uses its worker's gateway, or says why it starts one of its own", () => {
+    const starting = matching(TESTS, /\bstartWorld\(/);
+    expect(starting).not.toEqual([]);
+    expect(starting.filter((file) => !matching([file], /\/\/ A gateway of its own: /).includes(file))).toEqual([]);
+  });
+});

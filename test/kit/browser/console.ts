@@ -1,0 +1,31 @@
+// One gateway with the console for all test files of a worker; each file has tenants of its own.
+import { afterAll } from "vitest";
+import { withTimeout } from "../../../server/platform/timeout.ts";
+import { startWorld, type World } from "../gateway/world.ts";
+import { type Chromium, openChromium } from "./chromium.ts";
+import { onceAWorker } from "./worker-end.ts";
+
+/** Tests follow each other faster than people do, and all come from one address. */
+const UNLIMITED = ["STANDARD", "TENANT", "READS", "AGENT", "PAIRING", "INVITES", "ANONYMOUS", "FAILED_AUTH"];
+
+const worldOfWorker = onceAWorker("gateway", async () => {
+  const world = await startWorld({
+    CONSOLE: "on",
+    TRUSTED_PROXIES: "127.0.0.0/8",
+    ...Object.fromEntries(UNLIMITED.map((limit) => [`RATE_LIMIT_${limit}`, "off"])),
+  });
+  return { value: world, end: world.close };
+});
+
+export interface Console {
+  readonly world: World;
+  readonly chromium: Chromium;
+}
+
+/** Await it at the top of a test file. The file's visitors leave when its tests are over; the gateway and the browser stay for the next file. */
+export const openConsole = async (): Promise<Console> => {
+  const world = await withTimeout(worldOfWorker(), 30_000, "no gateway started");
+  const chromium = await withTimeout(openChromium(world), 30_000, "no browser started");
+  afterAll(chromium.close);
+  return { world, chromium };
+};
