@@ -22,7 +22,7 @@ const vitest = (node, env, filters = []) =>
   }).status === 0;
 
 /** What depends on the build of uWebSockets.js: Debian 13 runs the newer one. */
-const ON_UWS = ["test/channel", "test/gateway"];
+const ON_UWS = ["test/channel", "test/gateway", "test/release/http-timeouts"];
 
 /** The npm package of a platform is the binary itself, and needs no install script. */
 const withNode = (major, run) => {

@@ -70,7 +70,9 @@ describe.each(FOREIGN)("%s", (_, answer) => {
     const isAck = (target: string): boolean => target.endsWith("/ack");
     gateway.foreign = restOnly(answer);
     gateway.refuse = () => ({ status: 403, body: { code: "FORBIDDEN", details: { reason: "device_revoked" } } });
+    // A halted agent asks every four to six minutes.
     const agent = fixture.launch({
+      time: createFastTime(1_000),
       on: {
         polled: () => {
           polls += 1;

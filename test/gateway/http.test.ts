@@ -1,6 +1,5 @@
 // How the public listener treats HTTP itself: routes, methods, sizes, encodings, browsers' preflights. It always answers, and in JSON.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { buildName } from "../../server/gateway/uws/load.ts";
 import { withTimeout } from "../../server/platform/timeout.ts";
 import { anonymous, type Caller, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 import { head, openRaw, rawCall } from "./raw.ts";
@@ -222,17 +221,6 @@ describe("sizes", () => {
     const hidden = await rawCall(world.url, [`${start}{}${head("GET /v1/info")}`], { untilClose: true });
     expect(hidden.closed).toBe(true);
     expect(hidden.text).not.toContain("200 OK");
-  });
-});
-
-describe("timeouts", () => {
-  const BOUND_MS = buildName === "newer" ? 34_000 : 14_000;
-  test.concurrent.each([
-    ["a connection with half a head", ["POST /v1/pairing/initiate HTTP/1.1\r\nHost: x\r\nContent-"]],
-    ["a connection with half a body", [head("POST /v1/pairing/initiate", { ...JSON_TYPE, "content-length": "10" }), "{"]],
-    ["an idle connection", []],
-  ])("the library closes %s within the time of docs/http-edge.md", async (_, parts) => {
-    expect(await rawCall(world.url, parts, { untilClose: true, boundMs: BOUND_MS })).toMatchObject({ text: "", closed: true });
   });
 });
 

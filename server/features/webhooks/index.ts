@@ -41,9 +41,10 @@ export interface Webhooks extends Feature<typeof contract.webhooks> {
 export const createWebhooks = (deps: WebhooksDeps): Webhooks => {
   const { db, clock, emit, log, secretBox, nodeId, wakeJob } = deps;
   const disable = createDisable({ emit, clock });
-  const attempt = createAttempt(deps);
+  const settings: WorkerSettings = { ...WORKER_DEFAULTS, ...deps.settings };
+  const attempt = createAttempt({ ...deps, timeoutMs: settings.timeoutMs });
   const { jobs, gauges, stuck } = createMaintenance(deps);
-  const worker = createWorker({ db, clock, log, secretBox, emit, disable, attempt, holder: nodeId, settings: { ...WORKER_DEFAULTS, ...deps.settings } });
+  const worker = createWorker({ db, clock, log, secretBox, emit, disable, attempt, holder: nodeId, settings });
   /** Tenants with deliveries that the relay has added here and not yet committed. */
   const added = new Set<string>();
   const wake = (tenantIds: readonly string[]): void => {

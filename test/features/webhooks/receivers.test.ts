@@ -21,7 +21,7 @@ beforeAll(async () => {
   [known, unknown] = await Promise.all([createAuthority(), createAuthority()]);
   hooks = await openHooks(
     { WEBHOOK_ALLOW_CIDRS: `${RECEIVER_HOST}/32,${TLS_HOST}/32`, RATE_LIMIT_STANDARD: "off" },
-    { settings: { outbound: { ca: known.ca } } },
+    { settings: { outbound: { ca: known.ca }, webhooks: { timeoutMs: 5_000 } } },
   );
 });
 afterAll(async () => {

@@ -30,7 +30,6 @@ export interface AttemptOutcome {
   readonly retryAfter: string | null;
 }
 
-const TIMEOUT_MS = 15_000;
 const MAX_READ = 65_536;
 const MAX_KEPT = 4_096;
 const MAX_HEADER = 200;
@@ -78,7 +77,7 @@ const failed = ({ code, message, address }: OutboundError) => ({
 
 /** Null when `signal` ended it: then nobody knows whether it arrived. */
 export const createAttempt =
-  ({ outbound, clock }: { readonly outbound: Pick<Outbound, "send">; readonly clock: Clock }) =>
+  ({ outbound, clock, timeoutMs }: { readonly outbound: Pick<Outbound, "send">; readonly clock: Clock; readonly timeoutMs: number }) =>
   async (endpoint: Endpoint, sending: Sending, signal: AbortSignal): Promise<AttemptOutcome | null> => {
     const startedAt = clock.now();
     const begun = clock.elapsed();
@@ -92,7 +91,7 @@ export const createAttempt =
     const headers = { ...endpoint.headers, ...ownHeaders(endpoint, sending), ...signatureHeaders(sending, endpoint.keys, startedAt) };
     const { url, tenantId: owner } = endpoint;
     try {
-      const answer = await outbound.send({ url, method: "POST", headers, body: sending.body, timeoutMs: TIMEOUT_MS, maxBodyBytes: MAX_READ, signal, owner });
+      const answer = await outbound.send({ url, method: "POST", headers, body: sending.body, timeoutMs, maxBodyBytes: MAX_READ, signal, owner });
       return { attempt: note(answered(answer)), retryAfter: answer.headers["retry-after"] ?? null };
     } catch (error) {
       if (signal.aborted) return null;

@@ -13,6 +13,8 @@ import { createSender } from "./sender.ts";
 import { createWriter } from "./writer.ts";
 
 export interface WorkerSettings {
+  /** The longest time of an attempt. */
+  readonly timeoutMs: number;
   readonly leaseSeconds: number;
   readonly renewEveryMs: number;
   /** Looks for endpoints that are due, and lets go of those that have had nothing for two rounds. */
@@ -25,6 +27,7 @@ export interface WorkerSettings {
 }
 
 export const WORKER_DEFAULTS: WorkerSettings = {
+  timeoutMs: 15_000,
   leaseSeconds: 12,
   renewEveryMs: 4_000,
   tickMs: 1_000,
