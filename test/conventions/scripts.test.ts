@@ -18,6 +18,8 @@ const WORK = new Set([
   "format",
   "test",
   "test:release",
+  "test:near",
+  "test:budget",
   "test:matrix",
   "fuzz",
 ]);
