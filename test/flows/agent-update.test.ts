@@ -9,6 +9,7 @@ import type { SignedRelease } from "../../protocol/records/devices/agent-release
 import { eventually } from "../kit/checks/eventually.ts";
 import { freePort } from "../kit/net/free-port.ts";
 import { bootstrapTenant, built, createSandbox, node, type Sandbox, startGatewayProcess } from "./processes.ts";
+import { onSharedServer } from "./shared-server.ts";
 
 const WITHIN = { timeout: 30_000, interval: 300 };
 let sandbox: Sandbox;
@@ -21,7 +22,7 @@ let appPid: string;
 const signing = createKeys();
 
 beforeAll(async () => {
-  sandbox = await createSandbox();
+  sandbox = await createSandbox(await onSharedServer());
   releases = join(sandbox.dir, "releases");
   await mkdir(releases);
   const { url } = await startGatewayProcess({ ...sandbox.env, AGENT_RELEASES_DIR: releases });

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { eventually } from "../kit/checks/eventually.ts";
 import { type Authority, createAuthority, type Issued } from "../kit/net/certificates.ts";
 import { bootstrapTenant, built, createSandbox, type GatewayProcess, node, runToEnd, type Sandbox, startGatewayProcess } from "./processes.ts";
+import { onSharedServer } from "./shared-server.ts";
 
 let authority: Authority;
 beforeAll(async () => {
@@ -29,7 +30,7 @@ describe("one process", () => {
   let gateway: GatewayProcess;
   beforeAll(async () => {
     files = await authority.issue("first");
-    sandbox = await createSandbox(tls(files));
+    sandbox = await createSandbox(await onSharedServer(tls(files)));
     gateway = await startGatewayProcess(sandbox.env);
   }, 60_000);
   afterAll(() => sandbox.remove());
@@ -78,7 +79,7 @@ test("a key of another certificate ends the start with one sentence, with and wi
 
 test("all workers serve the certificate and load a new one by themselves", { timeout: 120_000 }, async () => {
   const files = await authority.issue("workers");
-  const sandbox = await createSandbox({ ...tls(files), SHUTDOWN_SECONDS: "5" });
+  const sandbox = await createSandbox(await onSharedServer({ ...tls(files), SHUTDOWN_SECONDS: "5" }));
   try {
     const gateway = await startGatewayProcess(sandbox.env, [process.execPath, built("server/main.js"), "--workers", "2"]);
     expect(gateway.url).toMatch(/^https:/);

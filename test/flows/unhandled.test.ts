@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { eventually } from "../kit/checks/eventually.ts";
 import { built, createSandbox, type Env, type GatewayProcess, processesOf, type Sandbox, startGatewayProcess } from "./processes.ts";
+import { onSharedServer } from "./shared-server.ts";
 
 const START_MS = 60_000;
 const DEFECTS = {
@@ -33,10 +34,11 @@ const fatals = ({ output }: GatewayProcess): readonly Line[] =>
     .map((line) => JSON.parse(line) as Line)
     .filter(({ level }) => level === FATAL);
 
-const within = async (env: (dir: string) => Env, run: (sandbox: Sandbox, plant: () => Promise<void>) => Promise<void>): Promise<void> => {
+const within = async (env: (dir: string, shared: Env) => Env, run: (sandbox: Sandbox, plant: () => Promise<void>) => Promise<void>): Promise<void> => {
   const base = await createSandbox({ LOG_LEVEL: "info", SHUTDOWN_SECONDS: "5" });
+  const shared = await onSharedServer();
   try {
-    await run({ ...base, env: { ...base.env, ...env(base.dir) } }, () => writeFile(join(base.dir, "now"), "now"));
+    await run({ ...base, env: { ...base.env, ...env(base.dir, shared) } }, () => writeFile(join(base.dir, "now"), "now"));
   } finally {
     await base.remove();
   }
@@ -81,7 +83,7 @@ describe("uncaught errors", () => {
     "an uncaught error in a worker ends that worker, and the supervisor starts another in its place",
     () =>
       within(
-        (dir) => planting(dir, DEFECTS.rejection, 'process.argv.join(" ").includes("--worker 1 ")'),
+        (dir, shared) => ({ ...shared, ...planting(dir, DEFECTS.rejection, 'process.argv.join(" ").includes("--worker 1 ")') }),
         async ({ env, dir }, plant) => {
           const gateway = await startGatewayProcess(env, [process.execPath, built("server/main.js"), "--workers", "2"]);
           const worker = async (index: number): Promise<number | undefined> =>
