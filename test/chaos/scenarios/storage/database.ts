@@ -1,11 +1,11 @@
 // A database that dies or cannot be reached.
-import { type Asked, askMeanwhile, toldOf } from "../../rig/ask-meanwhile.ts";
-import { createRig } from "../../rig/rig.ts";
+import { withRig } from "../../rig/rig.ts";
 import { fromSmallBuffer } from "../../rig/shortcuts.ts";
 import { ask } from "../../rig/sql.ts";
 import type { Scenario, ScenarioOutcome } from "../../scenario.ts";
-import { runTrial, type TrialStage } from "../../trial.ts";
+import type { TrialStage } from "../../trial.ts";
 import { onRig, trialOf } from "../kills.ts";
+import { runGapTrial, wrongOf } from "./gap-trial.ts";
 
 /** PostgreSQL writes its WAL to disk only when a commit asks for it, and with these settings none does. */
 const ANSWERS_FIRST = { synchronous_commit: "off", wal_writer_delay: "10s", wal_writer_flush_after: "1GB", wal_buffers: "64MB", bgwriter_lru_maxpages: "0" };
@@ -42,48 +42,28 @@ const postgresKill: Scenario = {
     ),
 };
 
-const LEAST_SECONDS = { full: 36, short: 6 };
-
 const postgresUnreachable: Scenario = {
   name: "postgres-unreachable",
   promise: "R3",
   claim: "half a minute without any answer from PostgreSQL loses nothing: meanwhile calls wait or get 503 with Retry-After, none gets 2xx",
   control: { how: "the gateway answers 2xx from a buffer of ten commands that it writes one after another", red: "ok-lost" },
-  run: async (context): Promise<ScenarioOutcome> => {
-    const rig = await createRig({ nodes: 1, seed: context.seed });
-    const isFull = context.scale.seconds > 10;
-    const gapMs = isFull ? 30_000 : 3_000;
-    const seconds = Math.max(context.scale.seconds, isFull ? LEAST_SECONDS.full : LEAST_SECONDS.short);
-    const state: { asked: Asked | null; held: boolean } = { asked: null, held: false };
-    try {
-      const [bystander] = await rig.provision(1);
-      const trial = await runTrial({
-        rig,
-        ...trialOf({ ...context, scale: { ...context.scale, seconds } }, fromSmallBuffer),
-        trouble: async ({ fault, gap, wait }: TrialStage) => {
-          await wait(1_000);
-          fault(`PostgreSQL black-holed for ${gapMs} ms`);
+  run: async (context): Promise<ScenarioOutcome> =>
+    withRig({ nodes: 1, seed: context.seed }, async (rig) => {
+      const { answers, ...trial } = await runGapTrial({
+        ...{ rig, context, gapMs: { full: 30_000, short: 3_000 }, words: "PostgreSQL black-holed" },
+        begin: async ({ gap }) => {
           rig.databaseProxy.set({ hold: ["up", "down"], newcomers: "ignore" });
           const over = gap();
-          state.held = true;
-          const asking = askMeanwhile(rig, bystander?.deviceId ?? "", () => state.held);
-          await wait(gapMs);
-          // The control answers too early by design, so only the real gateway is checked here.
-          if (!context.control) over();
-          state.held = false;
-          rig.databaseProxy.calm();
-          state.asked = await asking;
+          return () => {
+            // The control answers too early by design, so only the real gateway is checked here.
+            if (!context.control) over();
+            rig.databaseProxy.calm();
+          };
         },
-        relief: () => rig.databaseProxy.calm(),
+        trial: { ...trialOf(context, fromSmallBuffer), relief: () => rig.databaseProxy.calm() },
       });
-      const answers = state.asked?.answers ?? null;
-      const wrong = answers === null ? 1 : answers["503 without"] + answers["no answer"] + answers.other + answers["2xx meanwhile"];
-      const note = state.asked === null ? "nobody was asked" : toldOf(state.asked);
-      return { ...trial, violations: { ...trial.violations, "wrong-answer-in-gap": wrong }, notes: [...trial.notes, note] };
-    } finally {
-      await rig.close();
-    }
-  },
+      return { ...trial, violations: { ...trial.violations, "wrong-answer-in-gap": wrongOf(answers) } };
+    }),
 };
 
 export const databaseScenarios: readonly Scenario[] = [postgresKill, postgresUnreachable];

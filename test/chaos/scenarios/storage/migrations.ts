@@ -1,15 +1,13 @@
 // A newer build migrates the database while a reader, such as a dump, keeps the table open.
 import { cp, mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { pause, systemTime as time } from "../../../../agent-sim/agent/index.ts";
 import { migrate } from "../../../../server/platform/database/migrations/migrate.ts";
 import { migrationsFolder } from "../../../../server/platform/database/migrations/schema-engine.ts";
 import { makeFolder } from "../../../kit/setup/workspace.ts";
-import { type Asked, askMeanwhile, toldOf } from "../../rig/ask-meanwhile.ts";
-import { createRig, type Rig } from "../../rig/rig.ts";
+import { type Rig, withRig } from "../../rig/rig.ts";
 import { openSql } from "../../rig/sql.ts";
 import type { Context, Scenario, ScenarioOutcome } from "../../scenario.ts";
-import { runTrial, type TrialStage } from "../../trial.ts";
+import { runGapTrial } from "./gap-trial.ts";
 
 const DUMP_MS = { full: 30_000, short: 10_000 };
 /** The promise: no create waits longer. */
@@ -36,71 +34,45 @@ const startDump = async ({ postgres }: Rig): Promise<() => Promise<void>> => {
   };
 };
 
-interface Beside {
-  asked: Asked | null;
-  /** What the migration said that it waits for. */
-  reason: string;
-  applied: readonly string[];
-}
-
-const migrateBesideDump = async (rig: Rig, { full, control }: { readonly full: boolean; readonly control: boolean }, stage: TrialStage): Promise<Beside> => {
-  const [bystander] = await rig.provision(1);
-  const folder = await newerMigrations();
-  const beside: Beside = { asked: null, reason: "", applied: [] };
-  await stage.wait(1_000);
-  stage.fault("a dump reads, and a migration begins");
-  const endDump = await startDump(rig);
-  const note = (reason: string): void => {
-    beside.reason = reason;
-  };
-  const migrating = migrate({
-    url: rig.postgres.url(rig.postgres.port),
-    folder,
-    waits: { during: (_wait, work) => work(note) },
-    ...(control ? { lockTimeoutMs: 0 } : {}),
-  });
-  const state = { isOpen: true };
-  const asking = askMeanwhile(rig, bystander?.deviceId ?? "", () => state.isOpen, LATEST_MS);
-  try {
-    await pause(time, full ? DUMP_MS.full : DUMP_MS.short);
-  } finally {
-    state.isOpen = false;
-    await endDump();
-  }
-  beside.asked = await asking;
-  beside.applied = await migrating;
-  await rm(folder, { recursive: true, force: true });
-  return beside;
-};
-
-const run = async ({ seed, scale, control }: Context): Promise<ScenarioOutcome> => {
-  const full = scale.seconds > 10;
-  const rig = await createRig({ nodes: 1, seed });
-  try {
-    const state: { beside: Beside | null } = { beside: null };
-    const seconds = Math.max(scale.seconds, (full ? DUMP_MS.full : DUMP_MS.short) / 1_000 + 3);
-    const trouble = async (stage: TrialStage): Promise<void> => {
-      state.beside = await migrateBesideDump(rig, { full, control }, stage);
+const run = async (context: Context): Promise<ScenarioOutcome> =>
+  withRig({ nodes: 1, seed: context.seed }, async (rig) => {
+    const folder = await newerMigrations();
+    const state: { reason: string; migrating: Promise<readonly string[]> } = { reason: "", migrating: Promise.resolve([]) };
+    const note = (reason: string): void => {
+      state.reason = reason;
     };
-    const trial = await runTrial({ rig, seed, scale: { ...scale, seconds }, impatient: control, trouble });
-    const { asked, reason, applied } = state.beside ?? { asked: null, reason: "", applied: [] };
-    const answers = asked?.answers;
-    const failed = answers === undefined ? 1 : answers["503 without"] + answers["503 with retry advice"] + answers["no answer"] + answers.other;
+    const begin = async (): Promise<() => Promise<void>> => {
+      const endDump = await startDump(rig);
+      state.migrating = migrate({
+        url: rig.postgres.url(rig.postgres.port),
+        folder,
+        waits: { during: (_wait, work) => work(note) },
+        ...(context.control ? { lockTimeoutMs: 0 } : {}),
+      });
+      return endDump;
+    };
+    const { answers, ...trial } = await runGapTrial({
+      rig,
+      context,
+      gapMs: DUMP_MS,
+      latestMs: LATEST_MS,
+      words: "a dump reads, and a migration begins",
+      begin,
+    });
+    const applied = await state.migrating;
+    await rm(folder, { recursive: true, force: true });
     return {
       ...trial,
       violations: {
         ...trial.violations,
-        "create-failed": failed,
-        "later-than-5s": answers?.["too late"] ?? 1,
-        "migration-did-not-wait": reason.includes("blocked by") ? 0 : 1,
+        "create-failed": answers["503 without"] + answers["503 with retry advice"] + answers["no answer"] + answers.other,
+        "later-than-5s": answers["too late"],
+        "migration-did-not-wait": state.reason.includes("blocked by") ? 0 : 1,
         "migration-missing": applied.includes(NEWEST) ? 0 : 1,
       },
-      notes: [...trial.notes, asked === null ? "nobody was asked" : toldOf(asked), `the migration waited for: ${reason}`],
+      notes: [...trial.notes, `the migration waited for: ${state.reason}`],
     };
-  } finally {
-    await rig.close();
-  }
-};
+  });
 
 export const migrationScenarios: readonly Scenario[] = [
   {

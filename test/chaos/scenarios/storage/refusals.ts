@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { pause, systemTime as time } from "../../../../agent-sim/agent/index.ts";
 import { makeFolder } from "../../../kit/setup/workspace.ts";
-import { type Asked, askMeanwhile, queueOnce, toldOf } from "../../rig/ask-meanwhile.ts";
+import { queueOnce } from "../../rig/ask-meanwhile.ts";
 import type { ProxyOptions } from "../../rig/proxy.ts";
 import { createRig, type Rig, type RigOptions } from "../../rig/rig.ts";
 import { ask, openSql } from "../../rig/sql.ts";
 import type { Context, Scenario, ScenarioOutcome } from "../../scenario.ts";
-import { runTrial, type TrialStage } from "../../trial.ts";
+import { runGapTrial, wrongOf } from "./gap-trial.ts";
 
 const run = promisify(execFile);
 
@@ -57,47 +57,29 @@ const backAfter = async (rig: Rig, deviceId: string): Promise<number> => {
 };
 
 const refuse = async (
-  { seed, scale, control }: Context,
+  context: Context,
   { sqlState, rig: rigOptions = {}, lenient = false, controlPerSecond, prepare, begin, words }: Refusing,
 ): Promise<ScenarioOutcome> => {
+  const { seed, scale, control } = context;
+  const perSecond = control ? (controlPerSecond ?? scale.perSecond) : scale.perSecond;
   const rig = await createRig({ nodes: 1, seed, ...rigOptions, ...(control ? { databaseFilter: unknown(sqlState) } : {}) });
-  const gapMs = scale.seconds > 10 ? GAP_MS.full : GAP_MS.short;
-  const state: { asked: Asked | null; during: boolean; backMs: number } = { asked: null, during: true, backMs: BACK_MS };
+  const state = { backMs: BACK_MS };
   let undo: (() => Promise<void>) | undefined;
   try {
     undo = await prepare?.(rig);
-    const [bystander] = await rig.provision(1);
-    const deviceId = bystander?.deviceId ?? "";
-    const trouble = async ({ fault, wait }: TrialStage): Promise<void> => {
-      await wait(1_000);
-      fault(words);
-      const end = await begin(rig);
-      const asking = askMeanwhile(rig, deviceId, () => state.during);
-      await pause(time, gapMs);
-      state.during = false;
-      await end();
+    const after = async (deviceId: string): Promise<void> => {
       state.backMs = await backAfter(rig, deviceId);
-      state.asked = await asking;
     };
-    const seconds = Math.max(scale.seconds, gapMs / 1_000 + 3);
-    const perSecond = control ? (controlPerSecond ?? scale.perSecond) : scale.perSecond;
-    const trial = await runTrial({ rig, seed, scale: { ...scale, seconds, perSecond }, impatient: control, trouble });
-    const { asked, backMs } = state;
-    const answers = asked?.answers;
-    const wrong = answers === undefined ? 1 : answers["503 without"] + answers["no answer"] + answers.other + (lenient ? 0 : answers["2xx meanwhile"]);
-    const refused = answers?.["503 with retry advice"] ?? 0;
+    const gap = { gapMs: GAP_MS, words, begin: () => begin(rig), after };
+    const { answers, ...trial } = await runGapTrial({ rig, context: { ...context, scale: { ...scale, perSecond } }, ...gap });
     const violations = {
       ...trial.violations,
-      "wrong-answer-in-gap": wrong,
-      "nothing-was-refused": control || refused > 0 ? 0 : 1,
-      "later-than-8s": answers?.["too late"] ?? 1,
-      "not-back-in-10s": backMs < BACK_MS ? 0 : 1,
+      "wrong-answer-in-gap": wrongOf(answers) - (lenient ? answers["2xx meanwhile"] : 0),
+      "nothing-was-refused": control || answers["503 with retry advice"] > 0 ? 0 : 1,
+      "later-than-8s": answers["too late"],
+      "not-back-in-10s": state.backMs < BACK_MS ? 0 : 1,
     };
-    return {
-      ...trial,
-      violations,
-      notes: [...trial.notes, asked === null ? "nobody was asked" : toldOf(asked), `back ${Math.round(backMs)} ms after the end`],
-    };
+    return { ...trial, violations, notes: [...trial.notes, `back ${Math.round(state.backMs)} ms after the end`] };
   } finally {
     await undo?.();
     await rig.close();
