@@ -62,6 +62,8 @@ export interface DbOptions {
   readonly bulkheads?: Bulkheads;
   /** Time limit of a statement of class `lists`. */
   readonly listMs?: number;
+  /** For tests. */
+  readonly sessionLifeSeconds?: number;
   readonly log: Log;
   /** Shown by PostgreSQL beside each session. */
   readonly applicationName?: string;
@@ -78,6 +80,7 @@ export const openDb = async ({
   poolSize,
   bulkheads,
   listMs = LIST_MS,
+  sessionLifeSeconds,
   log,
   applicationName = "mooring",
   namedStatements = true,
@@ -86,6 +89,7 @@ export const openDb = async ({
   const pool = openPool({
     url,
     listMs,
+    sessionLifeSeconds,
     applicationName,
     log,
     onFailure: condition.noteFailure,

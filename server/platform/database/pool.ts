@@ -16,7 +16,7 @@ export const IDLE_IN_TRANSACTION_MS = 10_000;
 const ANSWER_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 3_000;
 /** For the opening of a session. */
 export const CONNECT_TIMEOUT_MS = 5_000;
-/** After a change of the writer behind a proxy, no session leads to the former one for longer than this. */
+/** After a change of the writer behind a proxy, no session leads to the former one for longer than this, however busy it is. */
 const SESSION_LIFE_SECONDS = 1_800;
 /** Even a call that has used up its time is told within this. */
 const LAST_WORD_MS = 250;
@@ -31,6 +31,8 @@ export interface PoolOptions {
   readonly bulkheads: ReturnType<typeof createBulkheads>;
   /** The time limit of a statement of class `lists`. */
   readonly listMs: number;
+  /** A session is replaced at this age; half an hour unless told. */
+  readonly sessionLifeSeconds?: number | undefined;
   readonly applicationName: string;
   readonly log: Log;
   /** Hears of each failure of a statement or transaction. */
@@ -102,14 +104,23 @@ export const commitTransaction = async (client: pg.PoolClient): Promise<void> =>
   if (command !== "COMMIT") throw new Error("a statement of this transaction failed and its error was ignored; nothing was written");
 };
 
-export const openPool = ({ url, size, bulkheads, listMs, applicationName, log, onFailure }: PoolOptions): SessionPool => {
+export const openPool = ({
+  url,
+  size,
+  bulkheads,
+  listMs,
+  sessionLifeSeconds = SESSION_LIFE_SECONDS,
+  applicationName,
+  log,
+  onFailure,
+}: PoolOptions): SessionPool => {
   const pool = new pg.Pool({
     Client: DatabaseSession,
     connectionString: url,
     max: size,
     application_name: applicationName,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    maxLifetimeSeconds: SESSION_LIFE_SECONDS,
+    maxLifetimeSeconds: sessionLifeSeconds,
     keepAlive: true,
     // Statements that do not wait for each other travel together; PostgreSQL still runs them one after another.
     pipeline: true,

@@ -340,6 +340,20 @@ describe("lost sessions", () => {
     expect(await db.system.device.count()).toBeGreaterThan(0);
   });
 
+  test("a busy session is replaced at the end of its life, so none stays with a former writer", async () => {
+    const short = await openDb({ url, poolSize: 1, sessionLifeSeconds: 1, log: silentLog });
+    const pids = new Set<number>();
+    const askOnce = async (): Promise<void> => {
+      const [row] = await short.query<{ pid: number }>("select pg_backend_pid() as pid");
+      pids.add(row?.pid ?? 0);
+    };
+    await eventually(async () => {
+      await askOnce();
+      expect(pids.size).toBeGreaterThan(1);
+    });
+    await short.close();
+  });
+
   test("while sessions are lost under load, every failure is unavailable and every acknowledged write is in the database", async () => {
     let written = 0;
     let stop = false;
