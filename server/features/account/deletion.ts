@@ -87,10 +87,11 @@ export const createDeletion = (deps: AccountDeps) => {
     const left = await db.tx(async (tx) => {
       const mine = await members.tenantsOf(tx, userId);
       if ((await abandoned(tx, userId, mine)).length > 0) {
-        await postponeDue(tx, userId, secondsFromNow(DAY_SECONDS, clock.now()));
+        const now = clock.now();
+        await postponeDue(tx, userId, { now, deleteAfter: secondsFromNow(DAY_SECONDS, now) });
         return [];
       }
-      if (!(await deleteDue(tx, userId))) return [];
+      if (!(await deleteDue(tx, userId, clock.now()))) return [];
       for (const scope of mine) {
         const member = await members.find(tx, scope, { userId });
         if (member !== null) await members.remove(tx, scope, member);
@@ -109,7 +110,7 @@ export const createDeletion = (deps: AccountDeps) => {
     name: "account.delete",
     everyMs: 60_000,
     run: async () => {
-      const due = await findDue(db, BATCH);
+      const due = await findDue(db, clock.now(), BATCH);
       for (const userId of due) await end(userId);
       return due.length === BATCH;
     },

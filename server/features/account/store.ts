@@ -1,7 +1,6 @@
 // Rows of what people have set for themselves. They belong to no tenant, so every condition names the user.
 import type { Prisma } from "../../../prisma/generated/client.ts";
 import type { Notice, Notification, TenantId } from "../../../protocol/index.ts";
-import { systemClock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import { given } from "../../core/rows/records.ts";
 
@@ -79,15 +78,17 @@ export const findLeaving = async (db: Clients, userIds: readonly string[]): Prom
   return new Set(rows.map(({ userId }) => userId));
 };
 
-const due = () => ({ deleteAfter: { lte: systemClock.now() } });
+const dueAt = (now: Date) => ({ deleteAfter: { lte: now } });
 
-export const findDue = async (db: Clients, limit: number): Promise<readonly string[]> =>
-  (await db.system.userProfile.findMany({ where: due(), orderBy: { deleteAfter: "asc" }, take: limit, select: { userId: true } })).map(({ userId }) => userId);
+export const findDue = async (db: Clients, now: Date, limit: number): Promise<readonly string[]> =>
+  (await db.system.userProfile.findMany({ where: dueAt(now), orderBy: { deleteAfter: "asc" }, take: limit, select: { userId: true } })).map(
+    ({ userId }) => userId,
+  );
 
 /** False when the user has restored the account, or another node was first. */
-export const deleteDue = async (db: Clients, userId: string): Promise<boolean> =>
-  (await db.system.userProfile.deleteMany({ where: { userId, ...due() } })).count === 1;
+export const deleteDue = async (db: Clients, userId: string, now: Date): Promise<boolean> =>
+  (await db.system.userProfile.deleteMany({ where: { userId, ...dueAt(now) } })).count === 1;
 
-export const postponeDue = async (db: Clients, userId: string, deleteAfter: Date): Promise<void> => {
-  await db.system.userProfile.updateMany({ where: { userId, ...due() }, data: { deleteAfter } });
+export const postponeDue = async (db: Clients, userId: string, { now, deleteAfter }: { readonly now: Date; readonly deleteAfter: Date }): Promise<void> => {
+  await db.system.userProfile.updateMany({ where: { userId, ...dueAt(now) }, data: { deleteAfter } });
 };

@@ -1,5 +1,5 @@
 // The end of a tenant's billing: what Stripe would go on charging is canceled before the tenant's rows go.
-import { secondsFromNow, systemClock } from "../../core/clock.ts";
+import { secondsFromNow } from "../../core/clock.ts";
 import type { Stuck } from "../../core/people/stuck.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/database/db.ts";
@@ -33,8 +33,8 @@ export const createEndBilling =
 // The purge tries every ten minutes.
 const UNCANCELED_SECONDS = 900;
 
-export const findStuckEnds = async (db: Db, limit: number): Promise<readonly Stuck[]> =>
-  (await findUncanceled(db, secondsFromNow(-UNCANCELED_SECONDS, systemClock.now()), limit)).map(({ tenantId, subscriptionId, since }) => ({
+export const findStuckEnds = async (db: Db, now: Date, limit: number): Promise<readonly Stuck[]> =>
+  (await findUncanceled(db, secondsFromNow(-UNCANCELED_SECONDS, now), limit)).map(({ tenantId, subscriptionId, since }) => ({
     kind: "subscription_uncanceled",
     tenantId,
     id: subscriptionId,

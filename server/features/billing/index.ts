@@ -87,7 +87,7 @@ export const createBilling = (deps: BillingDeps): BillingFeature => {
     grantPlan: createGrantPlan(deps),
     isAnswering: providers.isAnswering,
     end: createEndBilling({ db, subscriptions, providerOf: providers.of }),
-    stuck: createStuckBilling(db),
+    stuck: createStuckBilling({ db, clock }),
     jobs: createBillingJobs({ db, clock, emit, subscriptions, forget: tenants.forget, graceMs }),
   };
 };

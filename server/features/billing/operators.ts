@@ -1,6 +1,6 @@
 // What the people who run the installation see of billing, and what they may decide: a tenant's plan, unless somebody pays for another.
 import { contract, type Plan as Tier } from "../../../protocol/index.ts";
-import { secondsFromNow, systemClock } from "../../core/clock.ts";
+import { type Clock, secondsFromNow } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
@@ -31,11 +31,12 @@ export const createGrantPlan =
 const OVERDUE_SECONDS = 3_600;
 
 export const createStuckBilling =
-  (db: Db): FindStuck =>
+  ({ db, clock }: { readonly db: Db; readonly clock: Clock }): FindStuck =>
   async (limit) => {
+    const now = clock.now();
     const [overdue, ends] = await Promise.all([
-      findDueSubscriptions(db, periodsOver(secondsFromNow(-OVERDUE_SECONDS, systemClock.now())), limit),
-      findStuckEnds(db, limit),
+      findDueSubscriptions(db, periodsOver(secondsFromNow(-OVERDUE_SECONDS, now)), limit),
+      findStuckEnds(db, now, limit),
     ]);
     return [
       ...ends,

@@ -1,6 +1,5 @@
 // Rows of blocked entities, and the number by which nodes learn that they have changed.
 import { BlockedEntity, type BlockedType, type Page } from "../../../protocol/index.ts";
-import { systemClock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
 import { newId } from "../../core/ids.ts";
@@ -14,16 +13,16 @@ type Row = Omit<RowOf<typeof BlockedEntity>, "id"> & { readonly blockedEntityId:
 const toEntity = ({ blockedEntityId, ...row }: Row): BlockedEntity => recordOf(BlockedEntity, { ...row, id: blockedEntityId });
 
 /** A row whose time is over stays until a job tells of it. */
-const inForce = () => ({ OR: [{ expiresAt: null }, { expiresAt: { gt: systemClock.now() } }] });
+const inForceAt = (now: Date) => ({ OR: [{ expiresAt: null }, { expiresAt: { gt: now } }] });
 
-export const countBlocked = (db: Clients, scope: SystemScope): Promise<number> => db.for(scope).blockedEntity.count({ where: inForce() });
+export const countBlocked = (db: Clients, scope: SystemScope, now: Date): Promise<number> => db.for(scope).blockedEntity.count({ where: inForceAt(now) });
 
 const list = createListing("security.blocked", { createdAt: { kind: "time" } }, { column: "blockedEntityId", kind: "text" });
 type BlockedQuery = Parameters<typeof list>[0] & { readonly entityType?: BlockedType | undefined };
 
-export const pageOfBlocked = (db: Clients, scope: SystemScope, query: BlockedQuery): Promise<Page<BlockedEntity>> => {
+export const pageOfBlocked = (db: Clients, scope: SystemScope, query: BlockedQuery, now: Date): Promise<Page<BlockedEntity>> => {
   const { blockedEntity } = db.for(scope);
-  const where = { ...inForce(), ...(query.entityType === undefined ? {} : { entityType: query.entityType }) };
+  const where = { ...inForceAt(now), ...(query.entityType === undefined ? {} : { entityType: query.entityType }) };
   return list(query, {
     owner: scope.tenantId,
     rows: (asked) => blockedEntity.findMany({ ...asked, where: { ...where, AND: asked.where } }),
@@ -46,10 +45,10 @@ export interface NewBlock {
 }
 
 /** Null when it is blocked already. */
-export const insertBlock = async (tx: Clients & SqlTx, scope: SystemScope, block: NewBlock): Promise<BlockedEntity | null> => {
+export const insertBlock = async (tx: Clients & SqlTx, scope: SystemScope, block: NewBlock, now: Date): Promise<BlockedEntity | null> => {
   const { blockedEntity } = tx.for(scope);
   const { entityType, entityValue } = block;
-  await blockedEntity.deleteMany({ where: { entityType, entityValue, expiresAt: { lte: systemClock.now() } } });
+  await blockedEntity.deleteMany({ where: { entityType, entityValue, expiresAt: { lte: now } } });
   const [row] = await blockedEntity.createManyAndReturn({ data: [{ ...block, blockedEntityId: newId("bke") }], skipDuplicates: true });
   if (row === undefined) return null;
   await tx.query(BUMP);
@@ -70,9 +69,9 @@ export const deleteBlock = async (tx: Clients & SqlTx, scope: SystemScope, block
   return toEntity(row);
 };
 
-export const blockedUsers = async (db: Clients, scope: SystemScope): Promise<ReadonlySet<string>> =>
+export const blockedUsers = async (db: Clients, scope: SystemScope, now: Date): Promise<ReadonlySet<string>> =>
   new Set(
-    (await db.for(scope).blockedEntity.findMany({ where: { ...inForce(), entityType: "user" }, select: { entityValue: true } })).map(
+    (await db.for(scope).blockedEntity.findMany({ where: { ...inForceAt(now), entityType: "user" }, select: { entityValue: true } })).map(
       ({ entityValue }) => entityValue,
     ),
   );
@@ -82,9 +81,9 @@ export interface Expired {
   readonly blockedEntityId: string;
 }
 
-export const findExpired = (db: Clients, limit: number): Promise<readonly Expired[]> =>
+export const findExpired = (db: Clients, now: Date, limit: number): Promise<readonly Expired[]> =>
   db.system.blockedEntity.findMany({
-    where: { expiresAt: { lte: systemClock.now() } },
+    where: { expiresAt: { lte: now } },
     orderBy: { expiresAt: "asc" },
     take: limit,
     select: { tenantId: true, blockedEntityId: true },

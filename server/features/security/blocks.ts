@@ -1,6 +1,6 @@
 // Blocks callers, and keeps this node's memory of them fresh: a hint brings a change at once, and a look every second finds it when the hint is lost.
 import { type BlockedEntity, type BlockedType, contract, type TenantId } from "../../../protocol/index.ts";
-import { systemClock } from "../../core/clock.ts";
+import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
@@ -30,6 +30,7 @@ import type { Ranks } from "./ranks.ts";
 
 export interface BlocksDeps {
   readonly db: Db;
+  readonly clock: Clock;
   readonly emit: Emit;
   readonly audit: AuditTrail;
   readonly bus: PubSub;
@@ -59,11 +60,11 @@ interface Wanted {
 const invalid = (path: string, message: string): AppError => new AppError("VALIDATION_FAILED", { details: { issues: [{ path, code: "custom", message }] } });
 const notSelf = (reason: string): AppError => new AppError("CANNOT_BLOCK_SELF", { details: { reason } });
 
-const toBlock = ({ entityType, entityValue, reason, expiresAt }: Wanted, scope: OpenScope): NewBlock => {
+const toBlock = ({ entityType, entityValue, reason, expiresAt }: Wanted, scope: OpenScope, now: Date): NewBlock => {
   const value = entityType === "ip" ? canonicalNetwork(entityValue) : entityValue;
   if (value === null) throw invalid("entityValue", "must be an address, or a network from /8 (IPv4) or /16 (IPv6) on");
   const end = expiresAt === null ? null : new Date(expiresAt);
-  const leftMs = end === null ? 1 : end.getTime() - systemClock.now().getTime();
+  const leftMs = end === null ? 1 : end.getTime() - now.getTime();
   if (!(leftMs > 0 && leftMs < MAX_YEARS_MS)) throw invalid("expiresAt", "must be in the future, within ten years");
   return { entityType, entityValue: value, reason, createdBy: actorOf(scope.principal), expiresAt: end };
 };
@@ -78,7 +79,7 @@ const isSelf = ({ entityType, entityValue }: NewBlock, { principal, ip }: OpenSc
 
 const toEvent = ({ id, entityType, entityValue }: BlockedEntity) => ({ blockedEntityId: id, entityType, entityValue });
 
-export const createBlocks = ({ db, emit, audit, bus, set, members, ranks, onError }: BlocksDeps) => {
+export const createBlocks = ({ db, clock, emit, audit, bus, set, members, ranks, onError }: BlocksDeps) => {
   const { blocked, unblocked } = contract.security.events;
   let known = 0;
   const refresh = async (): Promise<void> => {
@@ -99,12 +100,12 @@ export const createBlocks = ({ db, emit, audit, bus, set, members, ranks, onErro
     const { entityType, entityValue } = block;
     if (entityType !== "user" || scope.tenantId === INSTALLATION) return;
     const owners = await members.owners(tx, scope);
-    const refused = await blockedUsers(tx, scope);
+    const refused = await blockedUsers(tx, scope, clock.now());
     if (owners.includes(entityValue) && owners.every((userId) => userId === entityValue || refused.has(userId))) throw notSelf("last_owner");
   };
 
   const write = async (tx: Tx, scope: SystemScope, block: NewBlock): Promise<BlockedEntity | null> => {
-    const made = await insertBlock(tx, scope, block);
+    const made = await insertBlock(tx, scope, block, clock.now());
     if (made !== null && scope.tenantId !== INSTALLATION)
       await emit(tx, [happened(scope, blocked, made.id, { ...toEvent(made), reason: made.reason, expiresAt: made.expiresAt })]);
     return made;
@@ -131,7 +132,7 @@ export const createBlocks = ({ db, emit, audit, bus, set, members, ranks, onErro
       name: "security.expire",
       everyMs: EXPIRE_EVERY_MS,
       run: async () => {
-        const expired = await findExpired(db, BATCH);
+        const expired = await findExpired(db, clock.now(), BATCH);
         for (const { tenantId, blockedEntityId } of expired) await expireOne(tenantId, blockedEntityId);
         return expired.length === BATCH;
       },
@@ -147,11 +148,11 @@ export const createBlocks = ({ db, emit, audit, bus, set, members, ranks, onErro
     },
     /** By a person or a key. `owned` is the tenant, or the installation. */
     block: async (tx: Tx, owned: SystemScope, { caller, wanted, afterwards }: { caller: OpenScope; wanted: Wanted; afterwards: Afterwards }) => {
-      const block = toBlock(wanted, caller);
+      const block = toBlock(wanted, caller, clock.now());
       if (isSelf(block, caller)) throw notSelf("self");
       await lockBlocks(tx, owned);
       await checkTarget(tx, owned, block);
-      if ((await countBlocked(tx, owned)) >= MAX_BLOCKED) throw new AppError("SECURITY_LIMIT_REACHED", { details: { limit: MAX_BLOCKED } });
+      if ((await countBlocked(tx, owned, clock.now())) >= MAX_BLOCKED) throw new AppError("SECURITY_LIMIT_REACHED", { details: { limit: MAX_BLOCKED } });
       const made = await write(tx, owned, block);
       if (made === null) throw new AppError("ENTITY_ALREADY_BLOCKED", { details: { entityType: block.entityType, entityValue: block.entityValue } });
       afterwards(spread);
@@ -170,7 +171,7 @@ export const createBlocks = ({ db, emit, audit, bus, set, members, ranks, onErro
     /** By a rule: never an owner, and never more than the limit. False when nothing changed. */
     blockByRule: async (tx: Tx, scope: SystemScope, block: NewBlock): Promise<boolean> => {
       await lockBlocks(tx, scope);
-      if ((await countBlocked(tx, scope)) >= MAX_BLOCKED) return false;
+      if ((await countBlocked(tx, scope, clock.now())) >= MAX_BLOCKED) return false;
       const isOwner = block.entityType === "user" && (await members.owners(tx, scope)).includes(block.entityValue);
       return !isOwner && (await write(tx, scope, block)) !== null;
     },

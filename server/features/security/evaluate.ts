@@ -1,6 +1,6 @@
 // Applies the rules to events that none has seen: one tenant per transaction, so any number of nodes share the work and a crash loses nothing.
 import { contract, type SecurityRule, type TenantId } from "../../../protocol/index.ts";
-import { secondsFromNow, systemClock } from "../../core/clock.ts";
+import { type Clock, secondsFromNow } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import type { AuditTrail } from "../../core/ports/audit.ts";
@@ -17,6 +17,7 @@ import { countUnresolved, findLastAlert, insertAlert, renewAlert } from "./store
 
 export interface EvaluateDeps {
   readonly db: Db;
+  readonly clock: Clock;
   readonly emit: Emit;
   readonly audit: AuditTrail;
   readonly blocks: Pick<BlockBook, "blockByRule" | "spread">;
@@ -38,15 +39,15 @@ const subjectsOf = (events: readonly TakenEvent[]): readonly Subject[] => {
 };
 
 /** The block that the rule asks for; null if the event has no such thing. */
-const blockOf = ({ id, name, actions }: SecurityRule, { entityType, entityId, ipAddress }: Subject): NewBlock | null => {
+const blockOf = ({ id, name, actions }: SecurityRule, { entityType, entityId, ipAddress }: Subject, now: Date): NewBlock | null => {
   if (actions.block === null) return null;
   const { entityType: wanted, seconds } = actions.block;
   const value = wanted === "ip" ? ipAddress : entityType === wanted ? entityId : null;
   if (value === null || value === "") return null;
-  return { entityType: wanted, entityValue: value, reason: name, createdBy: id, expiresAt: secondsFromNow(seconds) };
+  return { entityType: wanted, entityValue: value, reason: name, createdBy: id, expiresAt: secondsFromNow(seconds, now) };
 };
 
-export const createEvaluate = ({ db, emit, audit, blocks }: EvaluateDeps): Job => {
+export const createEvaluate = ({ db, clock, emit, audit, blocks }: EvaluateDeps): Job => {
   const { alertOpened } = contract.security.events;
 
   const raise = async (tx: Tx, scope: SystemScope, rule: SecurityRule, at: { subject: Subject; count: number; previous: string | null }): Promise<void> => {
@@ -71,18 +72,19 @@ export const createEvaluate = ({ db, emit, audit, blocks }: EvaluateDeps): Job =
 
   /** The block to make, if the rule is met now and was not before. */
   const apply = async (tx: Tx, scope: SystemScope, rule: SecurityRule, subject: Subject): Promise<NewBlock | null> => {
+    const now = clock.now();
     const windowMs = rule.conditions.windowSeconds * 1_000;
     const last = await findLastAlert(tx, scope, { ...subject, ruleId: rule.id });
     if (last !== null && last.status !== "resolved") {
       const count = await sumSince(tx, subject, new Date(Date.parse(last.createdAt) - windowMs));
       await renewAlert(tx, scope, last.id, { count: Math.max(count, last.count), lastEventAt: subject.lastAt });
-      return blockOf(rule, subject);
+      return blockOf(rule, subject, now);
     }
-    const since = Math.max(systemClock.now().getTime() - windowMs, last?.resolvedAt == null ? 0 : Date.parse(last.resolvedAt));
+    const since = Math.max(now.getTime() - windowMs, last?.resolvedAt == null ? 0 : Date.parse(last.resolvedAt));
     const count = await sumSince(tx, subject, new Date(since));
     if (count < rule.conditions.count) return null;
     if (rule.actions.alert) await raise(tx, scope, rule, { subject, count, previous: last?.id ?? null });
-    return blockOf(rule, subject);
+    return blockOf(rule, subject, now);
   };
 
   const blockAll = async (tx: Tx, scope: SystemScope, wanted: readonly NewBlock[]): Promise<boolean> => {

@@ -1,6 +1,6 @@
 // Security: writes down what looks like an attack, raises alerts by rules, and blocks whom people and rules name.
 import { contract, mayBlock, type SecurityAlert } from "../../../protocol/index.ts";
-import { type Clock, systemClock } from "../../core/clock.ts";
+import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
@@ -102,6 +102,7 @@ type All = Handlers<typeof contract.security>;
 
 const createReads = ({
   db,
+  clock,
 }: SecurityDeps): Pick<
   All,
   "listEvents" | "listAlerts" | "getAlert" | "metrics" | "listBlocked" | "installationEvents" | "installationAlerts" | "listBlockedEverywhere"
@@ -114,13 +115,13 @@ const createReads = ({
     return alert;
   },
   metrics: async ({ scope }, { windowHours }) => {
-    const [read, blockedEntities] = await Promise.all([readMetrics(db, scope, windowHours), countBlocked(db, scope)]);
+    const [read, blockedEntities] = await Promise.all([readMetrics(db, scope, windowHours), countBlocked(db, scope, clock.now())]);
     return { ...read, blockedEntities };
   },
-  listBlocked: ({ scope }, query) => pageOfBlocked(db, scope, query),
+  listBlocked: ({ scope }, query) => pageOfBlocked(db, scope, query, clock.now()),
   installationEvents: ({ scope }, query) => pageOfEvents(db, installationScope(scope), query),
   installationAlerts: ({ scope }, query) => pageOfSecurityAlerts(db, installationScope(scope), query),
-  listBlockedEverywhere: ({ scope }, query) => pageOfBlocked(db, installationScope(scope), query),
+  listBlockedEverywhere: ({ scope }, query) => pageOfBlocked(db, installationScope(scope), query, clock.now()),
 });
 
 interface Resolving {
@@ -131,7 +132,11 @@ interface Resolving {
 
 const toEvent = ({ id: alertId, type, severity, ruleId, entityType, entityId }: SecurityAlert) => ({ alertId, type, severity, ruleId, entityType, entityId });
 
-const createAlertHandlers = ({ db, emit }: SecurityDeps): Pick<All, "acknowledge" | "acknowledgeForInstallation" | "resolve" | "resolveForInstallation"> => {
+const createAlertHandlers = ({
+  db,
+  clock,
+  emit,
+}: SecurityDeps): Pick<All, "acknowledge" | "acknowledgeForInstallation" | "resolve" | "resolveForInstallation"> => {
   const { alertAcknowledged, alertResolved } = contract.security.events;
   const refusal = async (scope: SystemScope, alertId: string, to: SecurityAlert["status"]): Promise<AppError> => {
     const alert = await findSecurityAlert(db, scope, alertId);
@@ -140,14 +145,14 @@ const createAlertHandlers = ({ db, emit }: SecurityDeps): Pick<All, "acknowledge
     return new AppError("INVALID_STATE_TRANSITION", { details: { from: alert.status, to, allowed } });
   };
   const acknowledge = async (tx: Tx, scope: SystemScope, alertId: string): Promise<SecurityAlert> => {
-    const change = { status: "acknowledged", acknowledgedAt: systemClock.now(), acknowledgedBy: actorOf(scope.principal ?? null) } as const;
+    const change = { status: "acknowledged", acknowledgedAt: clock.now(), acknowledgedBy: actorOf(scope.principal ?? null) } as const;
     const alert = await changeAlert(tx, scope, { alertId, from: ["open"] }, change);
     if (alert === null) throw await refusal(scope, alertId, "acknowledged");
     if (scope.tenantId !== INSTALLATION) await emit(tx, [happened(scope, alertAcknowledged, alertId, toEvent(alert))]);
     return alert;
   };
   const resolve = async (tx: Tx, scope: SystemScope, { alertId, resolution, note }: Resolving): Promise<SecurityAlert> => {
-    const change = { status: "resolved", resolvedAt: systemClock.now(), resolvedBy: actorOf(scope.principal ?? null), resolution, note } as const;
+    const change = { status: "resolved", resolvedAt: clock.now(), resolvedBy: actorOf(scope.principal ?? null), resolution, note } as const;
     const alert = await changeAlert(tx, scope, { alertId, from: ["open", "acknowledged"] }, change);
     if (alert === null) throw await refusal(scope, alertId, "resolved");
     if (scope.tenantId !== INSTALLATION) await emit(tx, [happened(scope, alertResolved, alertId, { ...toEvent(alert), resolution })]);

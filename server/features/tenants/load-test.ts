@@ -46,14 +46,14 @@ export const createLoadTests = (deps: LoadTestDeps) => {
     everyMs: LOST_EVERY_MS,
     run: async (signal) => {
       runner.stopWith(signal);
-      for (const { tenantId, loadTestId, results } of await findPastDeadline(deps.db, LOST_ROWS))
+      for (const { tenantId, loadTestId, results } of await findPastDeadline(deps.db, deps.clock.now(), LOST_ROWS))
         await runner.end({ tenantId }, loadTestId, { ...(results ?? AT_START), outcome: "failed", reason: "the node that ran it has ended" });
     },
   };
   return { handlers: createHandlers(deps, runner), job };
 };
 
-const createHandlers = ({ db, flags, loadCalls, nodeId }: LoadTestDeps, runner: Runner): LoadTestHandlers => ({
+const createHandlers = ({ db, clock, flags, loadCalls, nodeId }: LoadTestDeps, runner: Runner): LoadTestHandlers => ({
   loadTest: async ({ scope, fail }, { tenantId }) => {
     if (tenantId !== scope.tenantId) throw fail("TENANT_NOT_FOUND", { tenantId });
     return (await findLoadTest(db, scope))?.shown ?? notStarted(scope);
@@ -66,7 +66,7 @@ const createHandlers = ({ db, flags, loadCalls, nodeId }: LoadTestDeps, runner: 
     const caller = callerOf(scope);
     const loadTestId = newId("ltr");
     return commit(async (tx, afterwards) => {
-      const row = { loadTestId, duration, concurrency, endpoints, startedBy: actorOf(scope.principal), nodeId, results: AT_START };
+      const row = { loadTestId, duration, concurrency, endpoints, startedBy: actorOf(scope.principal), nodeId, results: AT_START, startedAt: clock.now() };
       if (!(await beginLoadTest(tx, scope, row, GRACE_SECONDS))) throw fail("LOAD_TEST_RUNNING", { tenantId, retryHint: "after_state_change" });
       afterwards(() => runner.start(caller, loadTestId, { durationMs: duration * 1_000, concurrency, endpoints: planned }));
       return (await findLoadTest(tx, scope))?.shown ?? notStarted(scope);
@@ -76,7 +76,7 @@ const createHandlers = ({ db, flags, loadCalls, nodeId }: LoadTestDeps, runner: 
   cancelLoadTest: ({ scope, fail, commit }, { tenantId }) =>
     commit(async (tx, afterwards) => {
       if (tenantId !== scope.tenantId) throw fail("TENANT_NOT_FOUND", { tenantId });
-      const asked = await askToCancel(tx, scope);
+      const asked = await askToCancel(tx, scope, clock.now());
       const test = await findLoadTest(tx, scope);
       if (!asked || test === null) throw fail("INVALID_STATE_TRANSITION", { from: test?.shown.status ?? "not_started", to: "completed", allowed: [] });
       // The node that runs it finds the row within a second.
@@ -115,9 +115,10 @@ const createRunner = ({ db, clock, emit, loadCalls, onError }: LoadTestDeps) => 
 
   /** Tells of the end once, whoever comes first: the run, or the job that finds it lost. */
   const end = async (scope: SystemScope, loadTestId: string, results: LoadTestResults): Promise<void> => {
-    const finished = { ...results, finishedAt: clock.now().toISOString() };
+    const finishedAt = clock.now();
+    const finished = { ...results, finishedAt: finishedAt.toISOString() };
     await db.tx(async (tx) => {
-      if (!(await endLoadTest(tx, scope, loadTestId, finished))) return;
+      if (!(await endLoadTest(tx, scope, loadTestId, { results: finished, finishedAt }))) return;
       const { outcome, requests, failed } = finished;
       const { loadTestCompleted } = contract.tenants.events;
       await emit(tx, [happened(scope, loadTestCompleted, scope.tenantId, { tenantId: scope.tenantId, outcome, requests, failed })]);

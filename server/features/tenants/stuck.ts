@@ -1,4 +1,5 @@
 // What of the tenants has waited for longer than it should: deletions, the roll-up of metrics, and load tests whose node is gone.
+import { type Clock, secondsFromNow } from "../../core/clock.ts";
 import type { FindStuck, Stuck } from "../../core/people/stuck.ts";
 import type { Db } from "../../platform/database/db.ts";
 import { findOverdueDeletions } from "./store/any-tenant.ts";
@@ -12,12 +13,13 @@ const METRIC_STEPS = 5;
 const LOAD_TEST_SECONDS = 300;
 
 export const createStuck =
-  ({ db }: { readonly db: Db }): FindStuck =>
+  ({ db, clock }: { readonly db: Db; readonly clock: Clock }): FindStuck =>
   async (limit) => {
+    const now = clock.now();
     const [deletions, metrics, tests] = await Promise.all([
       findOverdueDeletions(db, DELETION_SECONDS, limit),
-      findMetricsBehind(db, METRIC_STEPS),
-      findLostLoadTests(db, LOAD_TEST_SECONDS, limit),
+      findMetricsBehind(db, now, METRIC_STEPS),
+      findLostLoadTests(db, secondsFromNow(-LOAD_TEST_SECONDS, now), limit),
     ]);
     return [
       ...deletions.map(

@@ -1,7 +1,7 @@
 // Rows of load tests: one per tenant, so only one can run.
 import type { Prisma } from "../../../../prisma/generated/client.ts";
 import { type LoadTest, LoadTestResults, type TenantId } from "../../../../protocol/index.ts";
-import { secondsFromNow, systemClock } from "../../../core/clock.ts";
+import { secondsFromNow } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 
@@ -38,21 +38,21 @@ export interface NewLoadTest {
   readonly startedBy: string;
   readonly nodeId: string;
   readonly results: LoadTestResults;
+  readonly startedAt: Date;
 }
 
 /** False when one runs. */
 export const beginLoadTest = async (tx: Clients, scope: SystemScope, test: NewLoadTest, graceSeconds: number): Promise<boolean> => {
-  const startedAt = systemClock.now();
-  const deadlineAt = secondsFromNow(test.duration + graceSeconds, startedAt);
-  const row = { ...test, status: "running", startedAt, deadlineAt, cancelAskedAt: null, finishedAt: null };
+  const deadlineAt = secondsFromNow(test.duration + graceSeconds, test.startedAt);
+  const row = { ...test, status: "running", deadlineAt, cancelAskedAt: null, finishedAt: null };
   const { loadTest } = tx.for(scope);
   if ((await loadTest.createMany({ data: [row], skipDuplicates: true })).count === 1) return true;
   return (await loadTest.updateMany({ where: { status: { not: "running" } }, data: row })).count === 1;
 };
 
 /** False when none runs. */
-export const askToCancel = async (tx: Clients, scope: SystemScope): Promise<boolean> =>
-  (await tx.for(scope).loadTest.updateMany({ where: { status: "running" }, data: { cancelAskedAt: systemClock.now() } })).count === 1;
+export const askToCancel = async (tx: Clients, scope: SystemScope, cancelAskedAt: Date): Promise<boolean> =>
+  (await tx.for(scope).loadTest.updateMany({ where: { status: "running" }, data: { cancelAskedAt } })).count === 1;
 
 const json = (results: LoadTestResults): Prisma.InputJsonObject => results as Prisma.InputJsonObject; // as: a record of numbers and texts
 
@@ -60,17 +60,23 @@ const json = (results: LoadTestResults): Prisma.InputJsonObject => results as Pr
 export const writeLoadTest = async (db: Clients, scope: SystemScope, loadTestId: string, results: LoadTestResults): Promise<boolean> =>
   (await db.for(scope).loadTest.updateMany({ where: { loadTestId, status: "running", cancelAskedAt: null }, data: { results: json(results) } })).count === 1;
 
+export interface LoadTestEnd {
+  readonly results: LoadTestResults;
+  readonly finishedAt: Date;
+}
+
 /** False when the run has ended already. */
-export const endLoadTest = async (tx: Clients, scope: SystemScope, loadTestId: string, results: LoadTestResults): Promise<boolean> => {
-  const data = { status: results.outcome, results: json(results), deadlineAt: null, finishedAt: systemClock.now() };
+export const endLoadTest = async (tx: Clients, scope: SystemScope, loadTestId: string, { results, finishedAt }: LoadTestEnd): Promise<boolean> => {
+  const data = { status: results.outcome, results: json(results), deadlineAt: null, finishedAt };
   return (await tx.for(scope).loadTest.updateMany({ where: { loadTestId, status: "running" }, data })).count === 1;
 };
 
 export const findPastDeadline = async (
   db: Clients,
+  now: Date,
   limit: number,
 ): Promise<readonly { readonly tenantId: TenantId; readonly loadTestId: string; readonly results: LoadTestResults | null }[]> => {
-  const where = { deadlineAt: { lt: systemClock.now() } };
+  const where = { deadlineAt: { lt: now } };
   const rows = await db.system.loadTest.findMany({ where, take: limit, select: { tenantId: true, loadTestId: true, results: true } });
   return rows.map(({ tenantId, loadTestId, results }) => ({
     tenantId: tenantId as TenantId,

@@ -1,16 +1,14 @@
 // Reads of what is stuck.
-import { secondsFromNow, systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 
 /** Steps of the roll-up that lag by more than so many of their own length. */
-export const findMetricsBehind = async (db: Clients, steps: number): Promise<readonly { readonly stepSeconds: number; readonly at: Date }[]> => {
+export const findMetricsBehind = async (db: Clients, now: Date, steps: number): Promise<readonly { readonly stepSeconds: number; readonly at: Date }[]> => {
   const rows = await db.system.metricProgress.findMany({ select: { stepSeconds: true, at: true } });
-  const now = systemClock.now().getTime();
-  return rows.filter(({ stepSeconds, at }) => now - at.getTime() > steps * stepSeconds * 1_000);
+  return rows.filter(({ stepSeconds, at }) => now.getTime() - at.getTime() > steps * stepSeconds * 1_000);
 };
 
-export const findLostLoadTests = async (db: Clients, afterSeconds: number, limit: number) => {
-  const where = { deadlineAt: { lt: secondsFromNow(-afterSeconds) } };
+export const findLostLoadTests = async (db: Clients, before: Date, limit: number) => {
+  const where = { deadlineAt: { lt: before } };
   const rows = await db.system.loadTest.findMany({
     where,
     orderBy: { deadlineAt: "asc" },
