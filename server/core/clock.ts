@@ -10,7 +10,7 @@ export const systemClock: Clock = { now: () => new Date(), elapsed: () => perfor
 export const DAY_SECONDS = 86_400;
 
 /** For the deadlines of keys, codes and tokens, which last for minutes and more. A negative number lies in the past. */
-export const secondsFromNow = (seconds: number, now = systemClock.now()): Date => new Date(now.getTime() + seconds * 1_000);
+export const secondsFromNow = (seconds: number, now: Date): Date => new Date(now.getTime() + seconds * 1_000);
 
 let latest = { ms: Number.NaN, text: "" };
 

@@ -43,7 +43,7 @@ export const createGroundwork = (deps: FeaturesDeps, { enqueue, isShown, onError
   const counters: Counters = { ...deploymentGroups.counters };
   const outcomes = new Map<string, RegisteredOutcome>();
   const plan = createPlan({ replaced: config.PLAN_LIMITS_JSON, counters, crossed: createTellCrossing(emit) });
-  const audit = createAudit({ db, secretBox, keepDays: config.AUDIT_RETENTION_DAYS });
+  const audit = createAudit({ db, clock, secretBox, keepDays: config.AUDIT_RETENTION_DAYS });
   const mails = createMails({ db, clock, secretBox, log, send: createSmtp(mailSettings(config)) });
   const watch = createSecurityWatch(clock);
   const onBlocked = (blocked: Blocked): void => {

@@ -103,7 +103,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     logs: { bus, takeStream: live.takePlace, nodesReach: hintsArrive, onError: (error) => onError("logs", error), settings: deps.settings?.appLogs },
   });
   const roles = createRoles({ ...kit, ...tenants, knownDevices: devices.known, holdFleets: (...holding) => fleets.holdForLimit(...holding) });
-  const stuck: FindStuck[] = [outbox.stuck, createStuckMails(db)];
+  const stuck: FindStuck[] = [outbox.stuck, createStuckMails(kit)];
   const admin = createAdmin({
     ...kit,
     bus,

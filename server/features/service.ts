@@ -31,24 +31,28 @@ export const healthOf = ({ clock, node, db, config, cluster }: FeaturesDeps, { m
   });
 
 /** Null without a provider, or if this gateway is not registered there. */
-export const openProvider = ({ config, publicUrl, trusted }: FeaturesDeps): IdentityProvider | null =>
+export const openProvider = ({ config, clock, publicUrl, trusted }: FeaturesDeps): IdentityProvider | null =>
   config.OIDC_ISSUER === undefined || config.OIDC_CLIENT_ID === undefined
     ? null
-    : createIdentityProvider({
-        issuer: config.OIDC_ISSUER,
-        clientId: config.OIDC_CLIENT_ID,
-        clientSecret: config.OIDC_CLIENT_SECRET,
-        scopes: config.OIDC_SCOPES,
-        tenantClaim: config.OIDC_TENANT_CLAIM,
-        outbound: trusted,
-        redirectUri: () => `${publicUrl()}/v1/auth/callback`,
-      });
+    : createIdentityProvider(
+        {
+          issuer: config.OIDC_ISSUER,
+          clientId: config.OIDC_CLIENT_ID,
+          clientSecret: config.OIDC_CLIENT_SECRET,
+          scopes: config.OIDC_SCOPES,
+          tenantClaim: config.OIDC_TENANT_CLAIM,
+          outbound: trusted,
+          redirectUri: () => `${publicUrl()}/v1/auth/callback`,
+        },
+        clock,
+      );
 
 /** What the service tells of itself and of how people sign in. */
 export const serviceFacts = (
-  { config, tokens, publicUrl }: FeaturesDeps,
+  { config, clock, tokens, publicUrl }: FeaturesDeps,
   provider: IdentityProvider | null,
-): Pick<GeneralDeps, "service" | "auth" | "administrators"> => ({
+): Pick<GeneralDeps, "clock" | "service" | "auth" | "administrators"> => ({
+  clock,
   administrators: config.ADMIN_USERS,
   service: {
     name: SERVICE,

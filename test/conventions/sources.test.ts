@@ -126,6 +126,22 @@ describe("the system clock", () => {
     const asking = SOURCES.filter((file) => /\bDate\.now\(|\bnew Date\(\)/.test(read(file)));
     expect(asking.toSorted()).toEqual(CLOCKS.toSorted());
   });
+
+  test("is handed out where a process starts, and nowhere else", () => {
+    const STARTS = ["server/cli.ts", "server/main.ts", "prisma/migrate.ts"];
+    const naming = SOURCES.filter((file) => file !== "server/core/clock.ts" && /\bsystemClock\b/.test(read(file)));
+    expect(naming.toSorted()).toEqual(STARTS.toSorted());
+  });
+
+  test("gives features the time that passes, too", () => {
+    const measuring = SOURCES.filter((file) => file.startsWith("server/features/") && /\bperformance\.now\b|\bhrtime\b/.test(read(file)));
+    expect(measuring).toEqual([]);
+  });
+
+  test("stands behind no parameter that may be left out", () => {
+    const optional = SOURCES.filter((file) => file.startsWith("server/") && /\bclock\?:|\bclock\b[^=;{}()]*= *(?:system|create)\w*Clock|\bnow\?: Date/.test(read(file)));
+    expect(optional).toEqual([]);
+  });
 });
 
 describe("calls to others", () => {

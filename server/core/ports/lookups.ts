@@ -1,5 +1,6 @@
 // The reads by which the gateway identifies a caller: tenants, memberships, API keys, sessions, stream tickets. Answers may be up to five seconds old.
 import type { DeviceId, FleetSelector, KeyId, SessionId, TenantId } from "../../../protocol/index.ts";
+import type { Clients } from "../database.ts";
 import type { Access, SystemScope, TenantFacts } from "../scope.ts";
 
 export interface TenantLookup {
@@ -83,3 +84,6 @@ export interface Matching {
   readonly deviceIds: readonly DeviceId[];
   readonly count: number;
 }
+
+/** The ids of what is limited to the fleet, at most so many. */
+export type FindLimited = (db: Clients, scope: SystemScope, fleetId: string, limit: number) => Promise<readonly string[]>;

@@ -120,7 +120,7 @@ export const createAdmin = (deps: AdminDeps): AdminFeature => {
     jobs: [
       { name: "nodes.beat", everyMs: settings.beatEveryMs, run: announce },
       view.job,
-      { name: "nodes.forget", everyMs: 60_000, run: () => deleteDeadNodes(db) },
+      { name: "nodes.forget", everyMs: 60_000, run: () => deleteDeadNodes(db, deps.clock.now()) },
     ],
     liveNodes: () => cluster.liveNodes,
     connections: () => cluster.connections,

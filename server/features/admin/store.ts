@@ -124,6 +124,6 @@ export const deleteNodes = async (db: Clients, nodeIds: readonly string[]): Prom
   await db.system.gatewayNode.deleteMany({ where: { nodeId: { in: [...nodeIds] } } });
 };
 
-export const deleteDeadNodes = async (db: Clients): Promise<void> => {
-  await db.system.gatewayNode.deleteMany({ where: { seenAt: { lt: secondsFromNow(-DELETED_AFTER_SECONDS) } } });
+export const deleteDeadNodes = async (db: Clients, now: Date): Promise<void> => {
+  await db.system.gatewayNode.deleteMany({ where: { seenAt: { lt: secondsFromNow(-DELETED_AFTER_SECONDS, now) } } });
 };

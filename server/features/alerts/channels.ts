@@ -115,9 +115,9 @@ export const createSilenceHandlers = ({
   clock,
   plan,
 }: Pick<ChannelsDeps, "db" | "clock" | "plan">): Pick<Handlers<typeof contract.alerts>, SilenceNames> => ({
-  listSilences: ({ scope }, query) => pageOfSilences(db, scope, query),
+  listSilences: ({ scope }, query) => pageOfSilences(db, scope, query, clock.now()),
   getSilence: async ({ scope, fail }, { silenceId }) => {
-    const silence = await findSilence(db, scope, silenceId);
+    const silence = await findSilence(db, scope, silenceId, clock.now());
     if (silence === null) throw fail("SILENCE_NOT_FOUND", { silenceId });
     return silence;
   },
@@ -130,8 +130,9 @@ export const createSilenceHandlers = ({
     }
     return commit(async (tx) => {
       await plan.lock(tx, scope);
-      if ((await countSilences(tx, scope)) >= MAX_SILENCES) throw fail("ALERT_LIMIT_REACHED", { limit: MAX_SILENCES, resource: "silences" });
-      const silence = await insertSilence(tx, scope, { silenceId: newId("sil"), matchers, startsAt, endsAt, comment, createdBy: actorOf(scope.principal) });
+      if ((await countSilences(tx, scope, clock.now())) >= MAX_SILENCES) throw fail("ALERT_LIMIT_REACHED", { limit: MAX_SILENCES, resource: "silences" });
+      const row = { silenceId: newId("sil"), matchers, startsAt, endsAt, comment, createdBy: actorOf(scope.principal) };
+      const silence = await insertSilence(tx, scope, row, clock.now());
       await applySilences(tx, scope.tenantId);
       return silence;
     });

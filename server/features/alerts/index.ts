@@ -1,6 +1,6 @@
 // Alerts: rules over devices, commands and events, the alerts that they open, silences, and channels that tell people.
 import { contract } from "../../../protocol/index.ts";
-import { secondsFromNow } from "../../core/clock.ts";
+import { DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import { implement } from "../../core/feature.ts";
 import type { FindStuck } from "../../core/people/stuck.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
@@ -43,15 +43,16 @@ const createFindUnsent =
       whatToDo: "The tenant's channel shows the same error, and its administrators can test it. It is listed for 30 days.",
     }));
 
-const createRetention = ({ db }: Pick<AlertsDeps, "db">) => ({
+const createRetention = ({ db, clock }: Pick<AlertsDeps, "db" | "clock">) => ({
   name: "alerts.retention",
   everyMs: 600_000,
   run: async (): Promise<boolean> => {
+    const ago = (seconds: number): Date => secondsFromNow(-seconds, clock.now());
     const more = [
-      await deleteOldAlerts(db, KEEP_ALERTS_DAYS),
-      await deleteOldNotifications(db, KEEP_NOTIFICATIONS_DAYS),
-      await deleteOldSilences(db, KEEP_ALERTS_DAYS),
-      await deleteOldSignals(db, KEEP_SIGNALS_SECONDS),
+      await deleteOldAlerts(db, ago(KEEP_ALERTS_DAYS * DAY_SECONDS)),
+      await deleteOldNotifications(db, { queuedBefore: ago(DAY_SECONDS), before: ago(KEEP_NOTIFICATIONS_DAYS * DAY_SECONDS) }),
+      await deleteOldSilences(db, ago(KEEP_ALERTS_DAYS * DAY_SECONDS)),
+      await deleteOldSignals(db, ago(KEEP_SIGNALS_SECONDS)),
     ];
     return more.includes(true);
   },
@@ -74,7 +75,7 @@ const createGauges = ({ db }: Pick<AlertsDeps, "db">) => [
 
 export const createAlerts = (deps: AlertsDeps): Feature<typeof contract.alerts> => {
   const send = createSend(deps);
-  const signals = createSignals(deps.db);
+  const signals = createSignals(deps);
   const channels: ChannelsDeps = { ...deps, send };
   const actions: ActionsDeps = deps;
   return {

@@ -45,7 +45,7 @@ const keyAccess = ({ key: { role, scopes }, limit }: CachedKey, creator: Access)
 
 export const createApiKeyLookup = ({ db, clock, memberships, toLimit, watch }: ApiKeyLookupDeps) => {
   const load = async (hash: string): Promise<CachedKey | null> => {
-    const key = await findByHash(db, Buffer.from(hash, "hex"));
+    const key = await findByHash(db, Buffer.from(hash, "hex"), clock.now());
     return key === null ? null : { key, limit: key.selector === null ? null : await toLimit(key.tenantId, key.selector) };
   };
   // Cached by hash, so the process holds no key in memory.

@@ -14,8 +14,8 @@ const NOTICES = [1, 7] as const;
 export const createExpiryNotices = ({ db, emit, clock }: Pick<FeatureKit, "db" | "emit"> & { readonly clock: Clock }): Job => {
   const { expiring } = contract.apiKeys.events;
   const tell = async (days: number): Promise<boolean> => {
-    const until = secondsFromNow(days * DAY_SECONDS, clock.now());
-    const due = await findExpiring(db, { days, until, limit: BATCH });
+    const now = clock.now();
+    const due = await findExpiring(db, { days, now, until: secondsFromNow(days * DAY_SECONDS, now), limit: BATCH });
     for (const { tenantId, keyId, name, expiresAt } of due)
       await db.tx(async (tx) => {
         const scope = { tenantId };

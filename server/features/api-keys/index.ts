@@ -8,7 +8,7 @@ import { happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
 import { findActors } from "../../core/people/actors.ts";
-import type { ApiKeyLookup, Memberships } from "../../core/ports/lookups.ts";
+import type { ApiKeyLookup, FindLimited, Memberships } from "../../core/ports/lookups.ts";
 import { requireHeld } from "../../core/ranks.ts";
 import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/database/db.ts";
@@ -32,7 +32,7 @@ export interface ApiKeysFeature extends Feature<typeof contract.apiKeys> {
   readonly lookup: ApiKeyLookup;
   /** A fleet has changed, and any key may be limited to it. */
   readonly forgetAll: () => void;
-  readonly limitedTo: typeof findLimitedKeys;
+  readonly limitedTo: FindLimited;
   /** What the key may do; nothing for a key that the tenant does not have. */
   readonly powersOf: (tx: Tx, scope: SystemScope, keyId: string) => Promise<readonly Permission[]>;
   /** Returns the user's bootstrap key in this tenant: the same key each time, or a new one after it was revoked. */
@@ -40,18 +40,19 @@ export interface ApiKeysFeature extends Feature<typeof contract.apiKeys> {
 }
 
 export const createApiKeys = (deps: ApiKeysDeps): ApiKeysFeature => {
+  const { clock } = deps;
   const { lookup, jobs, forgetAll } = createApiKeyLookup(deps);
   return {
     handlers: createHandlers(deps, forgetAll),
     lookup,
     forgetAll,
-    limitedTo: findLimitedKeys,
+    limitedTo: (db, scope, fleetId, limit) => findLimitedKeys(db, scope, { fleetId, limit, now: clock.now() }),
     powersOf: async (tx, scope, keyId) => {
-      const key = await findKey(tx, scope, keyId);
+      const key = await findKey(tx, scope, keyId, clock.now());
       return key === null ? [] : powersOf(key);
     },
     jobs: [...jobs, createExpiryNotices(deps)],
-    counters: { apiKeys: countKeys },
+    counters: { apiKeys: (db, scope) => countKeys(db, scope, clock.now()) },
     ensureKey: createEnsureKey(deps, forgetAll),
   };
 };
@@ -81,16 +82,16 @@ const withCreators = async (db: Db, scope: SystemScope, keys: readonly ApiKey[])
   return keys.map((key) => ({ ...key, actor: actorOfId(key.createdBy) }));
 };
 
-const createHandlers = ({ db, emit, plan, checkSelector }: ApiKeysDeps, forgetAll: () => void): Handlers<typeof contract.apiKeys> => {
+const createHandlers = ({ db, clock, emit, plan, checkSelector }: ApiKeysDeps, forgetAll: () => void): Handlers<typeof contract.apiKeys> => {
   const { created, rotated, revoked } = contract.apiKeys.events;
   return implement(contract.apiKeys, {
     list: async ({ scope }, query) => {
-      const { items, ...page } = await pageOfKeys(db, scope, query);
+      const { items, ...page } = await pageOfKeys(db, scope, query, clock.now());
       return { items: await withCreators(db, scope, items), ...page };
     },
 
     get: async ({ scope, fail }, { keyId }) => {
-      const key = await findKey(db, scope, keyId);
+      const key = await findKey(db, scope, keyId, clock.now());
       if (key === null) throw fail("API_KEY_NOT_FOUND", { keyId });
       return { ...key, actor: (await findActors(db, scope, [key.createdBy]))(key.createdBy) };
     },
@@ -103,7 +104,8 @@ const createHandlers = ({ db, emit, plan, checkSelector }: ApiKeysDeps, forgetAl
       return commit(async (tx) => {
         await plan.require(tx, scope, "apiKeys", 1);
         await checkSelector(tx, scope, wanted.selector);
-        const key = await insertKey(tx, scope, { ...made, ...wanted, keyId, expiresInDays, createdBy: actorOf(scope.principal) });
+        const createdBy = actorOf(scope.principal);
+        const key = await insertKey(tx, scope, { ...made, ...wanted, keyId, createdBy, createdAt: clock.now(), expiresInDays });
         await emit(tx, [happened(scope, created, keyId, { keyId, name: wanted.name })]);
         return { ...key, apiKey };
       });
@@ -112,27 +114,27 @@ const createHandlers = ({ db, emit, plan, checkSelector }: ApiKeysDeps, forgetAl
     update: ({ scope, fail, commit }, { keyId, ...change }) =>
       commit(async (tx, afterwards) => {
         const { scopes, selector } = change;
-        const before = await findKey(tx, scope, keyId);
+        const before = await findKey(tx, scope, keyId, clock.now());
         if (before === null) throw fail("API_KEY_NOT_FOUND", { keyId });
         checkHeld(scope, before);
         const widened = { ...before, scopes: scopes ?? before.scopes };
         if (scopes !== undefined) checkScopes(widened);
         if (scopes !== undefined || selector !== undefined) checkHeld(scope, widened);
         await checkSelector(tx, scope, selector);
-        const changed = await updateKey(tx, scope, keyId, change);
-        if (changed === null) throw fail("VERSION_CONFLICT", { currentVersion: (await findKey(tx, scope, keyId))?.version });
+        const changed = await updateKey(tx, scope, { keyId, ...change }, clock.now());
+        if (changed === null) throw fail("VERSION_CONFLICT", { currentVersion: (await findKey(tx, scope, keyId, clock.now()))?.version });
         afterwards(forgetAll);
         return changed;
       }),
 
     rotate: async ({ scope, fail, commit }, { keyId, graceSeconds }) => {
-      const before = await findKey(db, scope, keyId);
+      const before = await findKey(db, scope, keyId, clock.now());
       if (before === null) throw fail("API_KEY_NOT_FOUND", { keyId });
       // The caller receives the new key, so rotating must not grant more than creating would.
       checkHeld(scope, before);
       const { apiKey, ...made } = makeKey(keyId);
       return commit(async (tx, afterwards) => {
-        const replaced = await replaceKey(tx, scope, { keyId, made, graceSeconds });
+        const replaced = await replaceKey(tx, scope, { keyId, made, graceSeconds }, clock.now());
         if (replaced === null) throw fail("API_KEY_NOT_FOUND", { keyId, status: before.status });
         await emit(tx, [happened(scope, rotated, keyId, { keyId: replaced.keyId, name: replaced.name })]);
         afterwards(forgetAll);
@@ -142,9 +144,9 @@ const createHandlers = ({ db, emit, plan, checkSelector }: ApiKeysDeps, forgetAl
 
     revoke: ({ scope, fail, commit }, { keyId }) =>
       commit(async (tx, afterwards) => {
-        const before = await findKey(tx, scope, keyId);
+        const before = await findKey(tx, scope, keyId, clock.now());
         if (before !== null) checkHeld(scope, before);
-        const key = await revokeKey(tx, scope, keyId);
+        const key = await revokeKey(tx, scope, keyId, clock.now());
         if (key === null) throw fail("API_KEY_NOT_FOUND", { keyId });
         await emit(tx, [happened(scope, revoked, keyId, { keyId: key.keyId, name: key.name })]);
         afterwards(forgetAll);

@@ -3,7 +3,7 @@
 import { Prisma } from "../../../prisma/generated/client.ts";
 import { ApiKey, type DeviceSelector, isRole, type KeyId, type Page, type Role, type TenantId } from "../../../protocol/index.ts";
 import { storedSelector } from "../../core/access.ts";
-import { DAY_SECONDS, secondsFromNow, systemClock } from "../../core/clock.ts";
+import { DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
 import { createListing } from "../../core/rows/listing.ts";
@@ -18,24 +18,28 @@ const EXPIRING_DAYS = 7;
 
 type KeyRow = Omit<RowOf<typeof ApiKey>, "status"> & { readonly role: string; readonly expiresAt: Date | null; readonly revokedAt: Date | null };
 
-const toKey = (row: KeyRow, status = statusOf(row.expiresAt, row.revokedAt)): ApiKey =>
+const toKey = (row: KeyRow, now: Date, status = statusOf(row, now)): ApiKey =>
   // A role that this release does not know grants the least.
   recordOf(ApiKey, { ...row, selector: storedSelector(row.selector), role: isRole(row.role) ? row.role : "viewer", status });
 
-const statusOf = (expiresAt: Date | null, revokedAt: Date | null): ApiKey["status"] => {
+const statusOf = ({ expiresAt, revokedAt }: Pick<KeyRow, "expiresAt" | "revokedAt">, now: Date): ApiKey["status"] => {
   if (revokedAt !== null) return "revoked";
-  if (expiresAt === null || expiresAt > secondsFromNow(EXPIRING_DAYS * DAY_SECONDS)) return "active";
-  return expiresAt > systemClock.now() ? "expiring" : "expired";
+  if (expiresAt === null || expiresAt > secondsFromNow(EXPIRING_DAYS * DAY_SECONDS, now)) return "active";
+  return expiresAt > now ? "expiring" : "expired";
 };
 
-const usable = () => ({ revokedAt: null, OR: [{ expiresAt: null }, { expiresAt: { gt: systemClock.now() } }] });
+const usable = (now: Date) => ({ revokedAt: null, OR: [{ expiresAt: null }, { expiresAt: { gt: now } }] });
 
 /** For the plan: keys that still work. */
-export const countKeys = (db: Clients, scope: SystemScope): Promise<number> => db.for(scope).apiKey.count({ where: usable() });
+export const countKeys = (db: Clients, scope: SystemScope, now: Date): Promise<number> => db.for(scope).apiKey.count({ where: usable(now) });
 
 /** The ids of keys that still work and are limited to the fleet. */
-export const findLimitedKeys = async (db: Clients, scope: SystemScope, fleetId: string, limit: number): Promise<readonly string[]> => {
-  const where = { ...usable(), selector: { path: ["fleetIds"], array_contains: [fleetId] } };
+export const findLimitedKeys = async (
+  db: Clients,
+  scope: SystemScope,
+  { fleetId, limit, now }: { readonly fleetId: string; readonly limit: number; readonly now: Date },
+): Promise<readonly string[]> => {
+  const where = { ...usable(now), selector: { path: ["fleetIds"], array_contains: [fleetId] } };
   return (await db.for(scope).apiKey.findMany({ where, take: limit, select: { keyId: true } })).map(({ keyId }) => keyId);
 };
 
@@ -47,19 +51,19 @@ export interface NewKey extends Omit<MadeKey, "apiKey"> {
   readonly selector: DeviceSelector | null;
   readonly ipAllowlist: string[];
   readonly createdBy: string;
+  readonly createdAt: Date;
   /** Null: does not expire. */
   readonly expiresInDays: number | null;
 }
 
 export const insertKey = async (db: Clients, scope: SystemScope, { expiresInDays, selector, ...key }: NewKey): Promise<ApiKey> => {
-  const createdAt = systemClock.now();
-  const expiresAt = expiresInDays === null ? null : secondsFromNow(expiresInDays * DAY_SECONDS, createdAt);
-  return toKey(await db.for(scope).apiKey.create({ data: { ...key, selector: selector ?? Prisma.DbNull, createdAt, expiresAt } }));
+  const expiresAt = expiresInDays === null ? null : secondsFromNow(expiresInDays * DAY_SECONDS, key.createdAt);
+  return toKey(await db.for(scope).apiKey.create({ data: { ...key, selector: selector ?? Prisma.DbNull, expiresAt } }), key.createdAt);
 };
 
-export const findKey = async (db: Clients, scope: SystemScope, keyId: string): Promise<ApiKey | null> => {
+export const findKey = async (db: Clients, scope: SystemScope, keyId: string, now: Date): Promise<ApiKey | null> => {
   const row = await db.for(scope).apiKey.findFirst({ where: { keyId } });
-  return row === null ? null : toKey(row);
+  return row === null ? null : toKey(row, now);
 };
 
 const listKeys = createListing(
@@ -68,9 +72,9 @@ const listKeys = createListing(
   { column: "keyId", kind: "text" },
 );
 
-export const pageOfKeys = (db: Clients, scope: SystemScope, query: Parameters<typeof listKeys>[0]): Promise<Page<ApiKey>> => {
+export const pageOfKeys = (db: Clients, scope: SystemScope, query: Parameters<typeof listKeys>[0], now: Date): Promise<Page<ApiKey>> => {
   const { apiKey } = db.for(scope);
-  return listKeys(query, { owner: scope.tenantId, rows: (asked) => apiKey.findMany(asked), count: () => apiKey.count(), record: (row) => toKey(row) });
+  return listKeys(query, { owner: scope.tenantId, rows: (asked) => apiKey.findMany(asked), count: () => apiKey.count(), record: (row) => toKey(row, now) });
 };
 
 export interface KeyChange {
@@ -86,16 +90,23 @@ export interface KeyChange {
 const change = async (
   db: Clients,
   scope: SystemScope,
-  where: Prisma.ApiKeyWhereUniqueInput,
-  data: Prisma.ApiKeyUncheckedUpdateInput,
+  { where, data }: { readonly where: Prisma.ApiKeyWhereUniqueInput; readonly data: Prisma.ApiKeyUncheckedUpdateInput },
+  now: Date,
 ): Promise<ApiKey | null> => {
   const row = await orNull(db.for(scope).apiKey.update({ where, data: { ...data, version: { increment: 1 } } }));
-  return row === null ? null : toKey(row);
+  return row === null ? null : toKey(row, now);
 };
 
 /** Null when the version has moved on or the key is gone. */
-export const updateKey = (db: Clients, scope: SystemScope, keyId: string, { version, selector, ...changed }: KeyChange): Promise<ApiKey | null> =>
-  change(db, scope, given({ keyId, version }), { ...given(changed), ...(selector === undefined ? {} : { selector: selector ?? Prisma.DbNull }) });
+export const updateKey = (
+  db: Clients,
+  scope: SystemScope,
+  { keyId, version, selector, ...changed }: KeyChange & { readonly keyId: string },
+  now: Date,
+): Promise<ApiKey | null> => {
+  const data = { ...given(changed), ...(selector === undefined ? {} : { selector: selector ?? Prisma.DbNull }) };
+  return change(db, scope, { where: given({ keyId, version }), data }, now);
+};
 
 // Prisma cannot move a value from one column to another.
 const KEEP_PREVIOUS_HASH = statement(
@@ -108,21 +119,22 @@ export const replaceKey = async (
   tx: SqlTx & Clients,
   scope: SystemScope,
   { keyId, made, graceSeconds }: { readonly keyId: string; readonly made: Omit<MadeKey, "apiKey">; readonly graceSeconds: number },
+  now: Date,
 ): Promise<ApiKey | null> => {
   await tx.query(KEEP_PREVIOUS_HASH, [scope.tenantId, keyId]);
-  return change(tx, scope, { keyId, ...usable() }, { ...made, previousValidUntil: secondsFromNow(graceSeconds) });
+  return change(tx, scope, { where: { keyId, ...usable(now) }, data: { ...made, previousValidUntil: secondsFromNow(graceSeconds, now) } }, now);
 };
 
-export const revokeKey = (db: Clients, scope: SystemScope, keyId: string): Promise<ApiKey | null> =>
-  change(db, scope, { keyId, revokedAt: null }, { revokedAt: systemClock.now() });
+export const revokeKey = (db: Clients, scope: SystemScope, keyId: string, now: Date): Promise<ApiKey | null> =>
+  change(db, scope, { where: { keyId, revokedAt: null }, data: { revokedAt: now } }, now);
 
 /** Searches all tenants, because the hash is the credential. A key after its grace period counts as revoked. */
-export const findByHash = async (db: Clients, hash: Buffer<ArrayBuffer>): Promise<ApiKey | null> => {
+export const findByHash = async (db: Clients, hash: Buffer<ArrayBuffer>, now: Date): Promise<ApiKey | null> => {
   const row = await db.system.apiKey.findFirst({ where: { OR: [{ hash }, { previousHash: hash }] } });
   if (row === null) return null;
   const { previousValidUntil } = row;
-  const isOver = !hash.equals(row.hash) && (previousValidUntil === null || previousValidUntil <= systemClock.now());
-  return isOver ? toKey(row, "revoked") : toKey(row);
+  const isOver = !hash.equals(row.hash) && (previousValidUntil === null || previousValidUntil <= now);
+  return isOver ? toKey(row, now, "revoked") : toKey(row, now);
 };
 
 /** Until the transaction ends, every other bootstrap of this tenant waits. */
@@ -134,8 +146,9 @@ export const findUsableNamed = (
   db: Clients,
   scope: SystemScope,
   named: { readonly name: string; readonly createdBy: string },
+  now: Date,
 ): Promise<{ readonly keyId: string; readonly hash: Uint8Array } | null> =>
-  db.for(scope).apiKey.findFirst({ where: { ...named, ...usable(), expiresAt: null }, orderBy: { createdAt: "asc" }, select: { keyId: true, hash: true } });
+  db.for(scope).apiKey.findFirst({ where: { ...named, ...usable(now), expiresAt: null }, orderBy: { createdAt: "asc" }, select: { keyId: true, hash: true } });
 
 const untold = (days: number) => ({ revokedAt: null, OR: [{ noticeDays: null }, { noticeDays: { gt: days } }] });
 
@@ -149,10 +162,10 @@ export interface ExpiringKey {
 /** Keys of all tenants that end until then and of which no notice of so few days has told. */
 export const findExpiring = async (
   db: Clients,
-  { days, until, limit }: { readonly days: number; readonly until: Date; readonly limit: number },
+  { days, now, until, limit }: { readonly days: number; readonly now: Date; readonly until: Date; readonly limit: number },
 ): Promise<readonly ExpiringKey[]> =>
   (await db.system.apiKey.findMany({
-    where: { ...untold(days), expiresAt: { gt: systemClock.now(), lte: until } },
+    where: { ...untold(days), expiresAt: { gt: now, lte: until } },
     orderBy: { expiresAt: "asc" },
     take: limit,
     select: { tenantId: true, keyId: true, name: true, expiresAt: true },

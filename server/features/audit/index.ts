@@ -1,6 +1,7 @@
 // The audit log: one record for each change, written with it, chained by hashes, read by a tenant's administrators and by operators.
 
 import { type AuditLog, contract, type TenantId } from "../../../protocol/index.ts";
+import type { Clock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import { implement } from "../../core/feature.ts";
 import { findActors } from "../../core/people/actors.ts";
@@ -23,6 +24,7 @@ export type { Verdict } from "./verify.ts";
 
 export interface AuditDeps {
   readonly db: Db;
+  readonly clock: Clock;
   readonly secretBox: Pick<SecretBox, "deriveAll">;
   readonly keepDays: number;
 }
@@ -68,7 +70,7 @@ const begun = async (pieces: AsyncGenerator<string, void>): Promise<AsyncIterabl
   })();
 };
 
-export const createAudit = ({ db, secretBox, keepDays }: AuditDeps): AuditFeature => {
+export const createAudit = ({ db, clock, secretBox, keepDays }: AuditDeps): AuditFeature => {
   const signer = createChainSigner(secretBox);
   const page = async (tenantId: string, query: Parameters<typeof pageOfLogs>[2]) => {
     const { items, ...rest } = await pageOfLogs(db, tenantId, query);
@@ -116,7 +118,7 @@ export const createAudit = ({ db, secretBox, keepDays }: AuditDeps): AuditFeatur
         return { format, count, next, content: lines.join("") };
       },
     }),
-    jobs: [createRetention({ db, signer, keepDays })],
+    jobs: [createRetention({ db, clock, signer, keepDays })],
     trail: createAuditTrail({ secretBox }),
     recordsOf: async (clients, actorId, tenantIds, limit) => (await logsOfActor(clients, actorId, [...tenantIds, INSTALLATION], limit)).map(toLog),
     verify: async function* (tenantId) {

@@ -1,5 +1,5 @@
 // Deletes old records from the beginning of each log. The chain keeps the hash of the last one that it lost, signed, so the rest still verifies.
-import { DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
+import { type Clock, DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import type { Db } from "../../platform/database/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { ChainSigner } from "./chain.ts";
@@ -7,6 +7,7 @@ import { deleteUpTo, findTenantWithOld, lastOld, lockChain } from "./store.ts";
 
 export interface RetentionDeps {
   readonly db: Db;
+  readonly clock: Clock;
   readonly signer: ChainSigner;
   readonly keepDays: number;
 }
@@ -14,7 +15,7 @@ export interface RetentionDeps {
 const EVERY_MS = 600_000;
 const BATCH = 1_000;
 
-export const createRetention = ({ db, signer, keepDays }: RetentionDeps): Job => {
+export const createRetention = ({ db, clock, signer, keepDays }: RetentionDeps): Job => {
   // Logs that do not verify stay as they are, for whoever looks into it.
   const broken = new Set<string>();
   const forget = async (tenantId: string, before: Date): Promise<void> =>
@@ -29,7 +30,7 @@ export const createRetention = ({ db, signer, keepDays }: RetentionDeps): Job =>
     name: "audit.forget",
     everyMs: EVERY_MS,
     run: async () => {
-      const before = secondsFromNow(-keepDays * DAY_SECONDS);
+      const before = secondsFromNow(-keepDays * DAY_SECONDS, clock.now());
       const tenantId = await findTenantWithOld(db, before, [...broken]);
       if (tenantId === null) return false;
       await forget(tenantId, before);

@@ -1,5 +1,6 @@
 // What the feature of fleets needs of devices: to list and count those of a fleet, and to put them into static fleets.
 import type { Device, DeviceQuery, Page } from "../../../protocol/index.ts";
+import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import type { SystemScope } from "../../core/scope.ts";
@@ -27,7 +28,7 @@ export interface FleetDevices {
   removeAll(tx: Tx, scope: SystemScope, fleetId: string): Promise<void>;
 }
 
-export const createFleetDevices = (db: Db, forget: Visibility["forget"]): FleetDevices => {
+export const createFleetDevices = ({ db, clock }: { readonly db: Db; readonly clock: Clock }, forget: Visibility["forget"]): FleetDevices => {
   const moved = ({ tenantId }: SystemScope, deviceIds: readonly string[]): Moved => ({
     any: deviceIds.length > 0,
     forget: () => {
@@ -40,7 +41,7 @@ export const createFleetDevices = (db: Db, forget: Visibility["forget"]): FleetD
     if (deviceId !== undefined) throw new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
   };
   return {
-    list: (scope, query, fleet) => listDevices(db, scope, query, inFleet(fleet)),
+    list: (scope, query, fleet) => listDevices(db, scope, query, { now: clock.now(), among: inFleet(fleet) }),
     count: countByFleet,
     summarize: (scope, fleet) => summarizeFleet(db, scope, fleet),
     add: async (tx, scope, fleetId, deviceIds) => {

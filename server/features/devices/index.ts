@@ -134,7 +134,7 @@ export const createDevices = (deps: DevicesDeps): Devices => {
     reissue: createReissue(secrets),
     withFingerprint: (scope, fingerprint) => findByFingerprint(db, scope, fingerprint),
     jobs: [...presence.jobs, ...registry.jobs],
-    find: (scope, deviceId) => findDevice(db, scope, deviceId),
+    find: (scope, deviceId) => findDevice(db, scope, deviceId, deps.clock.now()),
     findSummary: (scope, deviceId) => findDeviceSummary(db, scope, deviceId),
     known: findKnown,
     ids: (scope) => listIds(db, scope),
@@ -142,7 +142,7 @@ export const createDevices = (deps: DevicesDeps): Devices => {
     counters: { hosts: countDevices },
     describe: (scope, report) => describeDevice(db, scope, report),
     anyDevice: createAnyDevice(deps),
-    ofFleets: createFleetDevices(db, forget),
+    ofFleets: createFleetDevices(deps, forget),
   };
 };
 
@@ -154,7 +154,7 @@ interface Parts {
 }
 
 const createChangeHandlers = (
-  { emit, deployments, evictor, resetCommands, socketUrl }: DevicesDeps,
+  { clock, emit, deployments, evictor, resetCommands, socketUrl }: DevicesDeps,
   { registry, enrol, settings, forgetTags }: Parts,
 ): Pick<Handlers<typeof contract.devices>, "update" | "remove" | "provision"> => ({
   update: ({ scope, fail, commit }, { deviceId, ...change }) =>
@@ -162,11 +162,11 @@ const createChangeHandlers = (
       const { deploymentId, tags: newTags } = change;
       if (newTags !== undefined) checkMayTag(scope);
       const { version: _, ...changes } = change;
-      const known = await findDevice(tx, scope, deviceId);
+      const known = await findDevice(tx, scope, deviceId, clock.now());
       if (known === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
       if (deploymentId !== undefined && !(await deployments.has(tx, scope, deploymentId))) throw fail("DEPLOYMENT_NOT_FOUND", { deploymentId });
       const changed = await updateDevice(tx, scope, deviceId, change);
-      const device = await findDevice(tx, scope, deviceId);
+      const device = await findDevice(tx, scope, deviceId, clock.now());
       if (device === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
       if (!changed) throw fail("VERSION_CONFLICT", { currentVersion: device.version });
       if (newTags !== undefined) afterwards(() => forgetTags(scope.tenantId, deviceId));
@@ -179,7 +179,7 @@ const createChangeHandlers = (
   remove: ({ scope, fail, commit }, { deviceId }) =>
     commit(async (tx, afterwards) => {
       await fencePresence(tx, scope, { deviceIds: [deviceId], graceMs: settings.closeGraceMs });
-      const removed = await removeDevice(tx, scope, deviceId);
+      const removed = await removeDevice(tx, scope, deviceId, clock.now());
       if (removed === null) throw fail("DEVICE_NOT_FOUND", { deviceId });
       const { notify } = await resetCommands(tx, { tenantId: scope.tenantId, deviceId }, "device_removed");
       const { hostname, status, agentId } = removed;

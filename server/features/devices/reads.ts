@@ -10,7 +10,7 @@ import type { FeatureKit } from "../kit.ts";
 import { findDevice, findDeviceSummary, getDevices } from "./store/devices.ts";
 import { countGroups, listDevices } from "./store/list.ts";
 
-export interface DeviceReadsDeps extends Pick<FeatureKit, "db" | "until"> {
+export interface DeviceReadsDeps extends Pick<FeatureKit, "db" | "clock" | "until"> {
   readonly evictor: Evictor;
   /** What the device reported over time. */
   readonly history: (scope: SystemScope, deviceId: DeviceId, range: DeviceMetrics["range"]) => Promise<DeviceMetrics>;
@@ -20,20 +20,20 @@ type Names = "list" | "listHosts" | "listPartial" | "getMany" | "summary" | "get
 
 const unknown = (deviceId: string): AppError => new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
 
-export const createReadHandlers = ({ db, evictor, history, until }: DeviceReadsDeps): Pick<Handlers<typeof contract.devices>, Names> => {
+export const createReadHandlers = ({ db, clock, evictor, history, until }: DeviceReadsDeps): Pick<Handlers<typeof contract.devices>, Names> => {
   const find = async (scope: SystemScope, deviceId: DeviceId): Promise<Device> => {
-    const device = await findDevice(db, scope, deviceId);
+    const device = await findDevice(db, scope, deviceId, clock.now());
     if (device === undefined) throw unknown(deviceId);
     return device;
   };
   return {
-    list: ({ scope }, query) => listDevices(db, scope, query),
-    listHosts: ({ scope }, query) => listDevices(db, scope, query),
+    list: ({ scope }, query) => listDevices(db, scope, query, { now: clock.now() }),
+    listHosts: ({ scope }, query) => listDevices(db, scope, query, { now: clock.now() }),
     listPartial: async ({ scope }, { fields, ...query }) => {
-      const { items, ...page } = await listDevices(db, scope, query);
+      const { items, ...page } = await listDevices(db, scope, query, { now: clock.now() });
       return { items: items.map((device) => partOf(device, "deviceId", fields)), ...page };
     },
-    getMany: async ({ scope }, { ids }) => ({ items: await getDevices(db, scope, ids) }),
+    getMany: async ({ scope }, { ids }) => ({ items: await getDevices(db, scope, ids, clock.now()) }),
     summary: async ({ scope }, { groupBy }) => {
       const version = await findEventVersion(db, scope);
       return { ...(await countGroups(db, scope, groupBy)), version };
@@ -47,7 +47,7 @@ export const createReadHandlers = ({ db, evictor, history, until }: DeviceReadsD
     },
     disconnect: ({ scope, commit }, { deviceId }) =>
       commit(async (tx, afterwards) => {
-        const device = await findDevice(tx, scope, deviceId);
+        const device = await findDevice(tx, scope, deviceId, clock.now());
         if (device === undefined) throw unknown(deviceId);
         const { connectivity, epoch } = device.connection;
         if (connectivity === "realtime") afterwards(() => evictor.evict(deviceId, { close: CLOSE.tryLater, epochBelow: epoch + 1 }));

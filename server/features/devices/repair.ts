@@ -1,5 +1,6 @@
 // Repair: for a day, a person allows one machine that lost its secret to take over its device by enrollment token.
 import { contract, type DeviceId } from "../../../protocol/index.ts";
+import { type Clock, DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
@@ -8,13 +9,14 @@ import { actorOf, type TenantScope } from "../../core/scope.ts";
 import { setRepair } from "./store/devices.ts";
 
 // Time to travel to the machine.
-const REPAIR_HOURS = 24;
+const REPAIR_SECONDS = DAY_SECONDS;
 
 type RepairHandlers = Pick<Handlers<typeof contract.devices>, "openRepair" | "closeRepair">;
 
-export const createRepairHandlers = ({ emit }: { readonly emit: Emit }): RepairHandlers => {
-  const change = async (tx: Tx, scope: TenantScope, { deviceId, hours }: { deviceId: DeviceId; hours: number | null }): Promise<string | null> => {
-    const changed = await setRepair(tx, scope, { deviceId, hours });
+export const createRepairHandlers = ({ clock, emit }: { readonly clock: Clock; readonly emit: Emit }): RepairHandlers => {
+  const change = async (tx: Tx, scope: TenantScope, wanted: { deviceId: DeviceId; repairUntil: Date | null }): Promise<string | null> => {
+    const { deviceId } = wanted;
+    const changed = await setRepair(tx, scope, wanted);
     if (changed === null) throw new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
     const repairUntil = changed.repairUntil?.toISOString() ?? null;
     const data = { deviceId, repairUntil, actor: actorOf(scope.principal) };
@@ -24,13 +26,13 @@ export const createRepairHandlers = ({ emit }: { readonly emit: Emit }): RepairH
   return {
     openRepair: ({ scope, commit }, { deviceId }) =>
       commit(async (tx) => {
-        const repairUntil = await change(tx, scope, { deviceId, hours: REPAIR_HOURS });
+        const repairUntil = await change(tx, scope, { deviceId, repairUntil: secondsFromNow(REPAIR_SECONDS, clock.now()) });
         if (repairUntil === null) throw new Error("an open repair has no end");
         return { deviceId, repairUntil };
       }),
     closeRepair: ({ scope, commit }, { deviceId }) =>
       commit(async (tx) => {
-        await change(tx, scope, { deviceId, hours: null });
+        await change(tx, scope, { deviceId, repairUntil: null });
         return null;
       }),
   };

@@ -1,6 +1,7 @@
 // The secret with which a device signs, and its rotation: the old secret stays valid until the first use of the new one, unless somebody revokes it.
 import { createHash } from "node:crypto";
 import { CLOSE, contract, type DeviceId } from "../../../protocol/index.ts";
+import type { Clock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
@@ -23,6 +24,7 @@ type SecretHandlers = Pick<Handlers<typeof contract.devices>, "secrets" | "rotat
 type Rotation = Pick<KeyedCall<typeof contract.devices.operations.rotateSecret>, "scope" | "commit">;
 interface SecretDeps {
   readonly db: Db;
+  readonly clock: Clock;
   readonly emit: Emit;
   readonly audit: AuditTrail;
   readonly watch: SecurityWatch;
@@ -85,7 +87,8 @@ export const createSecretHandlers = (deps: SecretDeps, { agents, signatureLock }
       const { agentId } = await find(scope, deviceId, tx);
       // The eviction below is a hint; if it is lost, the node closes the old secret's socket at its next presence flush.
       await fencePresence(tx, scope, { deviceIds: [deviceId], graceMs: deps.graceMs });
-      if (!(await replaceSecret(tx, scope, { deviceId, sealed: box.seal(fresh, secretContext(scope.tenantId, deviceId)) }))) throw unknown(deviceId);
+      const sealed = box.seal(fresh, secretContext(scope.tenantId, deviceId));
+      if (!(await replaceSecret(tx, scope, { deviceId, sealed }, deps.clock.now()))) throw unknown(deviceId);
       // The person who installs the new secret may install an older agent too, and signatures of the revoked secret no longer matter.
       if (!isAgent(scope.principal)) await signatureLock.lift(tx, { tenantId: scope.tenantId, deviceId }, actorOf(scope.principal));
       await deps.emit(tx, [happened(scope, contract.devices.events.secretsRotated, deviceId, { deviceId })]);

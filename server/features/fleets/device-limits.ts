@@ -3,6 +3,7 @@ import type { FleetSelector } from "../../../protocol/index.ts";
 import type { ToLimit } from "../../core/access.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
+import type { FindLimited } from "../../core/ports/lookups.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import { findSelectors, holdFleets } from "./store.ts";
 
@@ -14,7 +15,6 @@ export interface Reference {
 export type FindReferences = (tx: Tx, scope: SystemScope, fleetId: string, limit: number) => Promise<readonly Reference[]>;
 const MAX_REFERENCES = 20;
 
-type FindLimited = (db: Tx, scope: SystemScope, fleetId: string, limit: number) => Promise<readonly string[]>;
 export type Referring = Readonly<Record<"invites" | "members" | "apiKeys", { readonly limitedTo: FindLimited }>>;
 
 /** Invites first: whoever accepts one meanwhile is found as a member. */

@@ -2,6 +2,7 @@
 
 import { contract } from "../../../protocol/index.ts";
 import { permissionsIn, selectorOf } from "../../core/access.ts";
+import { type Clock, secondsFromNow } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
@@ -58,6 +59,7 @@ export interface BucketView {
 
 export interface GeneralDeps {
   readonly db: Clients;
+  readonly clock: Clock;
   readonly memberships: Memberships;
   readonly service: ServiceFacts;
   readonly auth: AuthFacts;
@@ -79,8 +81,8 @@ const TICKET_SECONDS = 60;
 
 export const createGeneral = (deps: GeneralDeps): GeneralFeature => ({
   handlers: implement(contract.general, { ...createPublicHandlers(deps), ...createCallerHandlers(deps) }),
-  streamTickets: { redeem: (ticket) => takeTicket(deps.db, secretHash(ticket)) },
-  jobs: [{ name: "general.forget-tickets", everyMs: 60_000, run: () => deleteExpired(deps.db) }],
+  streamTickets: { redeem: (ticket) => takeTicket(deps.db, secretHash(ticket), deps.clock.now()) },
+  jobs: [{ name: "general.forget-tickets", everyMs: 60_000, run: () => deleteExpired(deps.db, deps.clock.now()) }],
 });
 
 type CallerOperation = "me" | "streamTicket" | "rateLimit";
@@ -128,6 +130,7 @@ const createPublicHandlers = ({ service, auth, changelog, flags }: GeneralDeps):
 
 const createCallerHandlers = ({
   db,
+  clock,
   memberships,
   rateLimits,
   flags,
@@ -153,7 +156,8 @@ const createCallerHandlers = ({
   streamTicket: async ({ scope }) => {
     const { userId, session } = userOf(scope);
     const ticket = newSecret();
-    const expiresAt = await insertTicket(db, scope, { hash: secretHash(ticket), userId, sessionId: session?.sessionId ?? null, lifeSeconds: TICKET_SECONDS });
+    const expiresAt = secondsFromNow(TICKET_SECONDS, clock.now());
+    await insertTicket(db, scope, { hash: secretHash(ticket), userId, sessionId: session?.sessionId ?? null, expiresAt });
     return { ticket, expiresAt: expiresAt.toISOString() };
   },
 

@@ -1,5 +1,4 @@
 // Rows of stream tickets: hashes, each valid for one use within a minute.
-import { secondsFromNow, systemClock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { StreamTicketOwner } from "../../core/ports/lookups.ts";
 import type { SystemScope } from "../../core/scope.ts";
@@ -10,25 +9,24 @@ export interface NewTicket {
   readonly userId: string;
   /** The session that asks for it. */
   readonly sessionId: string | null;
-  readonly lifeSeconds: number;
+  readonly expiresAt: Date;
 }
 
-export const insertTicket = async (db: Clients, scope: SystemScope, { lifeSeconds, ...ticket }: NewTicket): Promise<Date> => {
-  const { expiresAt } = await db.for(scope).streamTicket.create({ data: { ...ticket, expiresAt: secondsFromNow(lifeSeconds) } });
-  return expiresAt;
+export const insertTicket = async (db: Clients, scope: SystemScope, ticket: NewTicket): Promise<void> => {
+  await db.for(scope).streamTicket.create({ data: ticket });
 };
 
 /** Searches all tenants, because the ticket is the credential. Deletes it, so only one of two callers redeems it. */
-export const takeTicket = async (db: Clients, hash: Uint8Array<ArrayBuffer>): Promise<StreamTicketOwner | null> => {
+export const takeTicket = async (db: Clients, hash: Uint8Array<ArrayBuffer>, now: Date): Promise<StreamTicketOwner | null> => {
   const ticket = await orNull(db.system.streamTicket.delete({ where: { hash } }));
-  if (ticket === null || ticket.expiresAt <= systemClock.now()) return null;
+  if (ticket === null || ticket.expiresAt <= now) return null;
   return { tenantId: ticket.tenantId as StreamTicketOwner["tenantId"], userId: ticket.userId, sessionId: ticket.sessionId }; // as: the column holds nothing else
 };
 
 const SWEEP_ROWS = 1_000;
 
 /** True when there may be more. */
-export const deleteExpired = async (db: Clients): Promise<boolean> => {
-  const { count } = await db.system.streamTicket.deleteMany({ where: { expiresAt: { lte: systemClock.now() } }, limit: SWEEP_ROWS });
+export const deleteExpired = async (db: Clients, now: Date): Promise<boolean> => {
+  const { count } = await db.system.streamTicket.deleteMany({ where: { expiresAt: { lte: now } }, limit: SWEEP_ROWS });
   return count === SWEEP_ROWS;
 };

@@ -23,19 +23,19 @@ const refusal = (stored: StoredInvite | null): AppError | null => {
   return status === "expired" ? new AppError("INVITE_EXPIRED", { details: { expiredAt: stored?.invite.expiresAt } }) : new AppError("INVITE_ALREADY_USED");
 };
 
-const usable = async (db: Clients, hash: Buffer<ArrayBuffer>): Promise<StoredInvite> => {
-  const stored = await findInviteByHash(db, hash);
+const usable = async ({ db, clock }: Pick<InvitesDeps, "db" | "clock">, hash: Buffer<ArrayBuffer>): Promise<StoredInvite> => {
+  const stored = await findInviteByHash(db, hash, clock.now());
   const refused = refusal(stored);
   if (stored === null || refused !== null) throw refused ?? new AppError("INVITE_NOT_FOUND");
   return stored;
 };
 
 /** Somebody else was first, or the invite was revoked or sent again a moment ago. */
-const lost = async (db: Clients, hash: Buffer<ArrayBuffer>): Promise<AppError> =>
-  refusal(await findInviteByHash(db, hash)) ?? new AppError("INVITE_ALREADY_USED");
+const lost = async (db: Clients, hash: Buffer<ArrayBuffer>, now: Date): Promise<AppError> =>
+  refusal(await findInviteByHash(db, hash, now)) ?? new AppError("INVITE_ALREADY_USED");
 
 export const createInviteAcceptance = (deps: InvitesDeps): Pick<Handlers<typeof contract.invites>, "lookup" | "accept" | "decline"> => {
-  const { db, emit, audit, tenants, grants } = deps;
+  const { db, clock, emit, audit, tenants, grants } = deps;
   const checkInviter = createCheckInviter(deps);
   const checkActive = async (tenantId: TenantId): Promise<void> => {
     const status = (await tenants.lookup.find(tenantId))?.status ?? "deleted";
@@ -44,7 +44,7 @@ export const createInviteAcceptance = (deps: InvitesDeps): Pick<Handlers<typeof 
   };
   return {
     lookup: async ({ fail }, { token }) => {
-      const { invite, inviterName } = await usable(db, secretHash(token));
+      const { invite, inviterName } = await usable(deps, secretHash(token));
       const { tenantId, roleId, email, message, expiresAt } = invite;
       const tenantName = await tenants.nameOf(db, { tenantId });
       if (tenantName === null) throw fail("INVITE_NOT_FOUND");
@@ -54,7 +54,7 @@ export const createInviteAcceptance = (deps: InvitesDeps): Pick<Handlers<typeof 
     accept: async ({ scope: call, fail, commit }, { token }) => {
       const { userId, email, emailVerified } = userOf(call);
       const hash = secretHash(token);
-      const stored = await usable(db, hash);
+      const stored = await usable(deps, hash);
       const { inviteId, tenantId, roleId, selector, email: invited, invitedBy } = stored.invite;
       if (emailVerified !== true) throw fail("INVITE_EMAIL_MISMATCH", { reason: "email_not_verified" });
       if (email?.toLowerCase() !== invited) throw fail("INVITE_EMAIL_MISMATCH", { reason: "other_address" });
@@ -62,7 +62,8 @@ export const createInviteAcceptance = (deps: InvitesDeps): Pick<Handlers<typeof 
       await checkInviter(stored);
       const scope: SystemScope = { ...call, tenantId };
       return commit(async (tx, afterwards) => {
-        if (!(await endInvite(tx, scope, inviteId, { status: "accepted", hash, acceptedBy: userId }))) throw await lost(tx, hash);
+        const now = clock.now();
+        if (!(await endInvite(tx, scope, inviteId, { now, status: "accepted", hash, acceptedBy: userId }))) throw await lost(tx, hash, now);
         const member = await grants.join(tx, scope, { userId, email: invited, roleId, selector });
         if (member === null) throw fail("ALREADY_MEMBER");
         const memberId = member.memberId as MemberId; // as: the column holds nothing else
@@ -77,12 +78,13 @@ export const createInviteAcceptance = (deps: InvitesDeps): Pick<Handlers<typeof 
 
     decline: async ({ scope: call }, { token }) => {
       const hash = secretHash(token);
-      const { invite, mailId } = await usable(db, hash);
+      const { invite, mailId } = await usable(deps, hash);
       const { inviteId, tenantId, roleId, invitedBy } = invite;
       const scope: SystemScope = { ...call, tenantId };
       await db.tx(async (tx) => {
         audit.begin(tx);
-        if (!(await endInvite(tx, scope, inviteId, { status: "declined", hash }))) throw await lost(tx, hash);
+        const now = clock.now();
+        if (!(await endInvite(tx, scope, inviteId, { now, status: "declined", hash }))) throw await lost(tx, hash, now);
         if (mailId !== null) await deps.mails.cancel(tx, mailId);
         await emit(tx, [happened(scope, declined, inviteId, { inviteId, roleId, invitedBy })]);
         const resource = { type: "invites", id: inviteId };

@@ -1,6 +1,6 @@
 // Makes invites and sends them again. Without a mail server the caller gets the link.
 import { contract, type DeviceSelector, INVITES_PER_HOUR, type Invite, messageOf } from "../../../protocol/index.ts";
-import { DAY_SECONDS, secondsFromNow, systemClock } from "../../core/clock.ts";
+import { DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError, isAppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
@@ -26,13 +26,14 @@ interface Addressed {
   readonly expiresInDays: number;
 }
 interface Making {
+  readonly now: Date;
   readonly tx: Tx;
   readonly afterwards: Afterwards;
   readonly scope: TenantScope;
 }
 
 export const createInviteCreation = (deps: InvitesDeps): Pick<Handlers<typeof contract.invites>, "create" | "resend"> => {
-  const { grants, tenants } = deps;
+  const { clock, grants, tenants } = deps;
   const { members } = tenants;
   const prepareLink = createPrepareLink(deps);
   const makeOne = createMakeOne(deps, prepareLink);
@@ -43,11 +44,12 @@ export const createInviteCreation = (deps: InvitesDeps): Pick<Handlers<typeof co
         await grants.check(tx, scope, same);
         await lockInvites(tx, scope);
         const wanted = emails ?? [email ?? ""];
-        await checkRate({ tx, scope, adding: wanted.length, perHour: deps.settings.perHour });
+        const now = clock.now();
+        await checkRate({ now, tx, scope, adding: wanted.length, perHour: deps.settings.perHour });
         const known = await members.withEmails(tx, scope, wanted);
         const inviter = actorOf(scope.principal);
         const inviterName = (await findActors(tx, scope, [inviter]))(inviter).name ?? user.email;
-        const make = (address: string) => makeOne({ tx, afterwards, scope }, { ...same, email: address, inviterName }, known.has(address));
+        const make = (address: string) => makeOne({ now, tx, afterwards, scope }, { ...same, email: address, inviterName }, known.has(address));
         if (emails === undefined) return make(email ?? "");
         return makeAll(emails, make);
       });
@@ -56,14 +58,15 @@ export const createInviteCreation = (deps: InvitesDeps): Pick<Handlers<typeof co
     resend: ({ scope, fail, commit }, { inviteId, expiresInDays }) =>
       commit(async (tx, afterwards) => {
         await lockInvites(tx, scope);
-        const stored = await findInvite(tx, scope, inviteId);
+        const now = clock.now();
+        const stored = await findInvite(tx, scope, inviteId, now);
         if (stored === null) throw fail("INVITE_NOT_FOUND", { inviteId });
         const { email, roleId, selector, message, sendCount } = stored.invite;
         await grants.check(tx, scope, { roleId, selector });
         if (sendCount > MAX_RESENDS) throw fail("INVITE_RESENT_TOO_OFTEN", { limit: MAX_RESENDS });
         const addressed = { email, roleId, selector, message, inviterName: stored.inviterName, expiresInDays };
-        const { shown, ...renewal } = await prepareLink({ tx, afterwards, scope }, inviteId, addressed);
-        const renewed = await renewInvite(tx, scope, inviteId, renewal);
+        const { shown, ...renewal } = await prepareLink({ now, tx, afterwards, scope }, inviteId, addressed);
+        const renewed = await renewInvite(tx, scope, inviteId, { now, ...renewal });
         if (renewed === null) throw notPending(fail, stored);
         if (stored.mailId !== null) await deps.mails.cancel(tx, stored.mailId);
         return shown(renewed);
@@ -97,19 +100,19 @@ const linkOf = (link: string | undefined) => (link === undefined ? {} : { link }
 
 /** Counts the rows, so a batch costs as much as its invites. The caller holds the lock. */
 const checkRate = async ({
+  now,
   tx,
   scope,
   adding,
   perHour,
-}: Pick<Making, "tx" | "scope"> & { readonly adding: number; readonly perHour: number | null }): Promise<void> => {
+}: Pick<Making, "now" | "tx" | "scope"> & { readonly adding: number; readonly perHour: number | null }): Promise<void> => {
   const { name: bucket, windowSeconds } = INVITES_PER_HOUR;
   const { rateLimitOverrides: own } = scope.tenant;
   const limit = perHour === null ? null : bucket in own ? own[bucket] : "*" in own ? own["*"] : perHour;
   if (limit === null || limit === undefined) return;
-  const recent = await recentInvites(tx, scope, windowSeconds);
+  const recent = await recentInvites(tx, scope, secondsFromNow(-windowSeconds, now));
   const tooMany = recent.length + adding - limit;
   if (tooMany <= 0) return;
-  const now = systemClock.now();
   const resetAt = secondsFromNow(windowSeconds, recent[Math.min(tooMany, recent.length) - 1] ?? now);
   const retryAfter = Math.max(1, Math.ceil((resetAt.getTime() - now.getTime()) / 1_000));
   throw new AppError("RATE_LIMIT_EXCEEDED", { details: { bucket, limit, windowSeconds, resetAt: resetAt.toISOString() }, retryAfter });
@@ -118,9 +121,9 @@ const checkRate = async ({
 /** A new link: ordered as mail, or else told to the caller and the log. */
 const createPrepareLink =
   ({ mails, tenants, log, settings }: InvitesDeps) =>
-  async ({ tx, afterwards, scope }: Making, inviteId: string, { email, roleId, message, inviterName, expiresInDays }: Addressed) => {
+  async ({ now, tx, afterwards, scope }: Making, inviteId: string, { email, roleId, message, inviterName, expiresInDays }: Addressed) => {
     const token = newSecret();
-    const expiresAt = secondsFromNow(expiresInDays * DAY_SECONDS);
+    const expiresAt = secondsFromNow(expiresInDays * DAY_SECONDS, now);
     const url = new URL("invite", settings.portalUrl().replace(/\/?$/, "/"));
     url.searchParams.set("token", token);
     const tenantName = (await tenants.nameOf(tx, scope)) ?? scope.tenant.slug;
@@ -139,16 +142,16 @@ const createPrepareLink =
 const createMakeOne =
   ({ emit, plan }: InvitesDeps, prepareLink: ReturnType<typeof createPrepareLink>) =>
   async (making: Making, addressed: Addressed, isMember: boolean): Promise<Made> => {
-    const { tx, scope } = making;
+    const { now, tx, scope } = making;
     const { email, roleId, selector, message, inviterName } = addressed;
-    const gone = await expireOf(tx, scope, email);
+    const gone = await expireOf(tx, scope, email, now);
     if (isMember) throw new AppError("ALREADY_MEMBER", { details: { email } });
-    if (await hasPending(tx, scope, email)) throw new AppError("INVITE_ALREADY_PENDING", { details: { email } });
+    if (await hasPending(tx, scope, email, now)) throw new AppError("INVITE_ALREADY_PENDING", { details: { email } });
     await plan.require(tx, scope, "members", 1);
     const inviteId = newId("inv");
     const { shown, ...link } = await prepareLink(making, inviteId, addressed);
     const invitedBy = actorOf(scope.principal);
-    const stored = await insertInvite(tx, scope, { inviteId, email, roleId, message, inviterName, invitedBy, selector, ...link });
+    const stored = await insertInvite(tx, scope, { inviteId, email, roleId, message, inviterName, invitedBy, selector, ...link }, now);
     const over = gone.map((each) => happened(scope, expired, each.inviteId, { inviteId: each.inviteId as typeof inviteId, roleId: each.roleId }));
     await emit(tx, [...over, happened(scope, created, inviteId, { inviteId, roleId })]);
     return shown(stored);

@@ -4,7 +4,7 @@ import type { FeatureKit } from "../kit.ts";
 import type { Grants } from "../roles/index.ts";
 import type { Tenants } from "../tenants/index.ts";
 
-export interface InvitesDeps extends Pick<FeatureKit, "db" | "emit" | "audit" | "plan" | "mails"> {
+export interface InvitesDeps extends Pick<FeatureKit, "db" | "clock" | "emit" | "audit" | "plan" | "mails"> {
   readonly grants: Pick<Grants, "check" | "checkRank" | "join" | "resolve" | "forget">;
   readonly tenants: Pick<Tenants, "counters" | "lookup" | "memberships" | "members" | "nameOf">;
   readonly log: Pick<Log, "info">;

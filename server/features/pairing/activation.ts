@@ -20,7 +20,7 @@ const WRONG_TOKENS_PER_CODE = 5;
 type Activation = Pick<Handlers<typeof contract.pairing>, "activate" | "autoActivate">;
 
 export const createActivation = (deps: PairingDeps, codes: CodeGuesses): Activation => {
-  const { db, audit, memberships, tenants, devices, failures, settings } = deps;
+  const { db, clock, audit, memberships, tenants, devices, failures, settings } = deps;
   const complete = createCompletion(deps);
 
   const activeTenant = async (tenantId: TenantId): Promise<TenantFacts> => {
@@ -41,11 +41,13 @@ export const createActivation = (deps: PairingDeps, codes: CodeGuesses): Activat
     activate: async ({ scope, fail }, { pairing_code, activation_token, user_email, return_to }) => {
       const found = await codes.find(scope, pairing_code);
       if (found === null) throw fail("PAIRING_CODE_NOT_FOUND");
-      const [codeHash, tokenHash] = [found.codeHash, secretHash(activation_token)];
-      const prepared = await findPrepared(db, codeHash, tokenHash);
+      const now = clock.now();
+      const { codeHash } = found;
+      const token = { now, codeHash, tokenHash: secretHash(activation_token) };
+      const prepared = await findPrepared(db, token);
       if (prepared === null) {
         const attemptsLeft = await countWrongToken(db, codeHash, WRONG_TOKENS_PER_CODE);
-        throw attemptsLeft === null ? fail(whyNot(await findByCode(db, codeHash), null)) : fail("ACTIVATION_TOKEN_INVALID", { attemptsLeft });
+        throw attemptsLeft === null ? fail(whyNot(await findByCode(db, codeHash, now), null)) : fail("ACTIVATION_TOKEN_INVALID", { attemptsLeft });
       }
       const user = await preparer(prepared);
       if (user === null) throw fail("ACTIVATION_TOKEN_INVALID", { reason: "user_may_not_pair" });
@@ -55,8 +57,8 @@ export const createActivation = (deps: PairingDeps, codes: CodeGuesses): Activat
       if (return_to !== undefined && !isReturnAllowed(return_to, { portalUrl: settings.portalUrl(), hosts })) throw fail("RETURN_URL_NOT_ALLOWED");
       return db.tx(async (tx) => {
         audit.begin(tx);
-        const pairing = await activateByToken(tx, codeHash, tokenHash);
-        if (pairing === null) throw fail(whyNot(await findByCode(tx, codeHash), null));
+        const pairing = await activateByToken(tx, token);
+        if (pairing === null) throw fail(whyNot(await findByCode(tx, codeHash, now), null));
         const replacement = { means: "code", actor: actorOfUser(pairing.preparedBy ?? ""), allowed: pairing.replacesDeviceId } as const;
         const activated = await complete(tx, scope, { pairing, tenant, replacement, userEmail: () => user_email });
         return { ...activated, ...(return_to === undefined ? {} : { return_to }) };
@@ -64,7 +66,8 @@ export const createActivation = (deps: PairingDeps, codes: CodeGuesses): Activat
     },
 
     autoActivate: async ({ scope, fail }, { enrollment_token, pairing_code, user_email }) => {
-      const token = await findGood(db, secretHash(enrollment_token));
+      const now = clock.now();
+      const token = await findGood(db, secretHash(enrollment_token), now);
       if (token === null) {
         const { allowed, retryAfterSeconds, limit, resetAt } = await failures.take(scope.ip);
         if (allowed) throw fail("ENROLLMENT_TOKEN_INVALID");
@@ -75,7 +78,7 @@ export const createActivation = (deps: PairingDeps, codes: CodeGuesses): Activat
       }
       const found = await codes.find(scope, pairing_code);
       if (found === null) throw fail("PAIRING_CODE_NOT_FOUND");
-      const claim = { codeHash: found.codeHash, preparedBy: token.tokenId };
+      const claim = { now, codeHash: found.codeHash, preparedBy: token.tokenId };
       const tenant = await activeTenant(token.tenantId);
       return db.tx(async (tx) => {
         audit.begin(tx);
@@ -84,7 +87,7 @@ export const createActivation = (deps: PairingDeps, codes: CodeGuesses): Activat
           const deviceId = await findPairedBy(tx, token, claim);
           const again = deviceId === null ? null : await devices.reissue(tx, token, deviceId);
           if (again !== null) return withAddresses(again, settings);
-          const reason = whyNot(await findByCode(tx, found.codeHash), token);
+          const reason = whyNot(await findByCode(tx, found.codeHash, now), token);
           if (reason === "PAIRING_CODE_NOT_FOUND") await codes.count(scope);
           throw fail(reason);
         }
@@ -109,7 +112,7 @@ interface Claimed {
 
 /** Uses the transaction's connection only: when many callers race, they hold every connection of the pool. */
 export const createEnrolPaired =
-  ({ emit, enrol }: Pick<PairingDeps, "emit" | "enrol">) =>
+  ({ clock, emit, enrol }: Pick<PairingDeps, "clock" | "emit" | "enrol">) =>
   async (tx: Tx, call: OpenScope, { pairing, tenant, token, wanted, replacement, userEmail }: Claimed): Promise<Enrolled> => {
     const { tenantId } = tenant;
     const scope = { tenantId, requestId: call.requestId, ip: call.ip, traceparent: call.traceparent };
@@ -124,7 +127,8 @@ export const createEnrolPaired =
     const [device] = await enrol(tx, scope, [machine], replacement);
     if (device === undefined) throw new Error("enrolling one device did not return one device");
     const { device_id: deviceId, agent_id: agentId } = device;
-    await recordDevice(tx, scope, { pairingId: pairing.pairingId, deviceId, agentId, userEmail: userEmail(deviceId) });
+    const paired = { pairingId: pairing.pairingId, deviceId, agentId, userEmail: userEmail(deviceId) };
+    await recordDevice(tx, scope, { now: clock.now(), ...paired });
     const data = { deviceId, deviceName: machine.name, fingerprint, status: "activated" };
     await emit(tx, [happened(scope, contract.pairing.events.activated, deviceId, data)]);
     return device;

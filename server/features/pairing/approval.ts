@@ -2,7 +2,7 @@
 
 import { timingSafeEqual } from "node:crypto";
 import { contract, type PairingRequest } from "../../../protocol/index.ts";
-import { secondsFromNow, systemClock } from "../../core/clock.ts";
+import { secondsFromNow } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
@@ -37,7 +37,7 @@ export const machineOf = ({ fingerprint, deviceName, platform, initiatorIp, crea
 export const createApproval = (deps: PairingDeps, codes: CodeGuesses): Approval => ({ ...createDecisions(deps, codes), collect: createCollect(deps, codes) });
 
 const createDecisions = (deps: PairingDeps, codes: CodeGuesses): Omit<Approval, "collect"> => {
-  const { emit, memberships, devices, flags } = deps;
+  const { clock, emit, memberships, devices, flags } = deps;
   const enrolPaired = createEnrolPaired(deps);
 
   const refuse = async (scope: TenantScope, pairing: Pairing | null, fail: (code: Refusal) => AppError): Promise<AppError> => {
@@ -59,7 +59,7 @@ const createDecisions = (deps: PairingDeps, codes: CodeGuesses): Omit<Approval, 
       return {
         device: machineOf(pairing),
         ...(pollTokenHash === null ? {} : { comparison: comparisonOf(pollTokenHash, fingerprint) }),
-        ageSeconds: Math.max(0, Math.round((systemClock.now().getTime() - createdAt.getTime()) / 1_000)),
+        ageSeconds: Math.max(0, Math.round((clock.now().getTime() - createdAt.getTime()) / 1_000)),
         expiresAt: expiresAt.toISOString(),
         ...(existing === null ? {} : { existingDevice: { deviceId: existing.deviceId, status: existing.status, lastSeen: existing.lastSeen } }),
       };
@@ -74,11 +74,12 @@ const createDecisions = (deps: PairingDeps, codes: CodeGuesses): Omit<Approval, 
       if (existing === null && replaces !== undefined) throw fail("DEVICE_NOT_FOUND", { deviceId: replaces });
       if (existing !== null && existing.deviceId !== replaces) throw fail("DEVICE_ALREADY_PAIRED", { ...existing, confirmWith: "replaces" });
       const known = email ?? (await memberships.find(scope.tenantId, userId))?.email ?? null;
-      const collectUntil = secondsFromNow(COLLECT_SECONDS);
-      const approval = { codeHash, preparedBy: userId, preparedEmail: known, replacesDeviceId: existing?.deviceId ?? null, collectUntil };
+      const now = clock.now();
+      const collectUntil = secondsFromNow(COLLECT_SECONDS, now);
+      const approval = { now, codeHash, preparedBy: userId, preparedEmail: known, replacesDeviceId: existing?.deviceId ?? null, collectUntil };
       return commit(async (tx) => {
         const pairing = await approvePairing(tx, scope, approval);
-        if (pairing === null) throw fail(whyNotDecide(await findByCode(tx, codeHash), scope));
+        if (pairing === null) throw fail(whyNotDecide(await findByCode(tx, codeHash, now), scope));
         const replacement = { means: "code", actor: actorOfUser(userId), allowed: pairing.replacesDeviceId } as const;
         const userEmail = (deviceId: string): string => known ?? `device+${deviceId}@${scope.tenant.slug}.invalid`;
         const made = await enrolPaired(tx, scope, { pairing, tenant: scope.tenant, wanted: { name, tags }, replacement, userEmail });
@@ -92,8 +93,9 @@ const createDecisions = (deps: PairingDeps, codes: CodeGuesses): Omit<Approval, 
       const { userId } = userOf(scope);
       const { codeHash } = await findOpen(scope, code, fail);
       return commit(async (tx) => {
-        const pairing = await rejectPairing(tx, scope, { codeHash, preparedBy: userId });
-        if (pairing === null) throw fail(whyNotDecide(await findByCode(tx, codeHash), scope));
+        const now = clock.now();
+        const pairing = await rejectPairing(tx, scope, { now, codeHash, preparedBy: userId });
+        if (pairing === null) throw fail(whyNotDecide(await findByCode(tx, codeHash, now), scope));
         const { pairingId, fingerprint, deviceName } = pairing;
         const data = { fingerprint, deviceName: deviceName ?? undefined, status: "rejected" };
         await emit(tx, [happened(scope, contract.pairing.events.rejected, pairingId, data)]);
@@ -107,7 +109,7 @@ const isOwnPoll = ({ pollTokenHash, fingerprint }: Pairing, given: { readonly po
   pollTokenHash !== null && timingSafeEqual(pollTokenHash, secretHash(given.pollToken)) && fingerprint === given.device_fingerprint;
 
 const createCollect =
-  ({ db, audit, devices, settings }: PairingDeps, codes: CodeGuesses): Approval["collect"] =>
+  ({ db, clock, audit, devices, settings }: PairingDeps, codes: CodeGuesses): Approval["collect"] =>
   async ({ scope: call, fail }, { pairing_code, ...poll }) => {
     const pairing = (await codes.find(call, pairing_code))?.pairing;
     if (pairing === undefined) throw fail("PAIRING_CODE_NOT_FOUND");
@@ -121,7 +123,7 @@ const createCollect =
     if (status !== "activated" || tenantId === null || deviceId === null) return answer;
     return db.tx(async (tx) => {
       audit.begin(tx);
-      if (!(await mayCollect(tx, pairingId, COLLECT_AGAIN_SECONDS))) return answer;
+      if (!(await mayCollect(tx, pairingId, COLLECT_AGAIN_SECONDS, clock.now()))) return answer;
       const device = await devices.reissue(tx, { tenantId }, deviceId);
       if (device === null) return answer;
       const actor = { type: "agent", id: agentId ?? "", email: null } as const;

@@ -1,5 +1,6 @@
 // Counts wrong pairing codes per address and over the whole installation, because a code is short enough to guess.
 
+import type { Clock } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
 import { secretHash } from "../../core/ids.ts";
 import type { RateBucket, RateLimiter } from "../../core/ports/rate-limiter.ts";
@@ -10,6 +11,7 @@ import { findByCode, type Pairing } from "./store/pairings.ts";
 
 export interface GuessDeps {
   readonly db: Db;
+  readonly clock: Clock;
   readonly limiter: Pick<RateLimiter, "take" | "peek">;
   /** The buckets that a wrong code from this address counts against; empty when the limits are lifted. */
   readonly guessBuckets: (ip: string) => readonly RateBucket[];
@@ -27,7 +29,7 @@ export interface CodeGuesses {
   count(call: Pick<OpenScope, "ip">): Promise<void>;
 }
 
-export const createCodeGuesses = ({ db, limiter, guessBuckets }: GuessDeps): CodeGuesses => {
+export const createCodeGuesses = ({ db, clock, limiter, guessBuckets }: GuessDeps): CodeGuesses => {
   // Peeks before the query and takes after a miss, so right codes cost nothing. Concurrent guesses exceed the limit by at most their number.
   const refuseWhenSpent = async (ip: string): Promise<void> => {
     const buckets = guessBuckets(ip);
@@ -51,7 +53,7 @@ export const createCodeGuesses = ({ db, limiter, guessBuckets }: GuessDeps): Cod
       if (code === null) return null;
       await refuseWhenSpent(call.ip);
       const codeHash = secretHash(code);
-      const pairing = await findByCode(db, codeHash);
+      const pairing = await findByCode(db, codeHash, clock.now());
       if (pairing === null) await count(call);
       return pairing === null ? null : { codeHash, pairing };
     },

@@ -1,7 +1,7 @@
 // Pairing: a machine shows a code, a person claims it for a tenant, and the machine becomes a device with a secret.
 
 import { contract } from "../../../protocol/index.ts";
-import { secondsFromNow } from "../../core/clock.ts";
+import { DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId, newSecret, secretHash } from "../../core/ids.ts";
@@ -42,6 +42,8 @@ export interface PairingFeature extends Feature<typeof contract.pairing> {
 
 export const createPairing = (deps: PairingDeps): PairingFeature => featureOf(deps, createCodeGuesses(deps));
 
+const keptSince = ({ clock }: PairingDeps): Date => secondsFromNow(-KEPT_DAYS * DAY_SECONDS, clock.now());
+
 const featureOf = (deps: PairingDeps, codes: CodeGuesses): PairingFeature => ({
   handlers: implement(contract.pairing, {
     ...createCodeHandlers(deps, codes),
@@ -51,37 +53,37 @@ const featureOf = (deps: PairingDeps, codes: CodeGuesses): PairingFeature => ({
     ...createProgressHandlers(deps, codes),
   }),
   jobs: [
-    { name: "pairing.expire", everyMs: SWEEP_MS, run: () => expireDue(deps.db) },
-    { name: "pairing.forget", everyMs: SWEEP_MS, run: () => deleteOldPairings(deps.db, KEPT_DAYS) },
-    { name: "pairing.forget-tokens", everyMs: SWEEP_MS, run: () => deleteOldTokens(deps.db, KEPT_DAYS) },
+    { name: "pairing.expire", everyMs: SWEEP_MS, run: () => expireDue(deps.db, deps.clock.now()) },
+    { name: "pairing.forget", everyMs: SWEEP_MS, run: () => deleteOldPairings(deps.db, keptSince(deps)) },
+    { name: "pairing.forget-tokens", everyMs: SWEEP_MS, run: () => deleteOldTokens(deps.db, keptSince(deps)) },
   ],
   counters: { enrollmentTokens: countTokens },
   ensureEnrollmentToken: createEnsureToken(deps),
 });
 
 const createCodeHandlers = (
-  { db, memberships, devices, settings }: PairingDeps,
+  { db, clock, memberships, devices, settings }: PairingDeps,
   codes: CodeGuesses,
 ): Pick<Handlers<typeof contract.pairing>, "initiate" | "prepareActivation" | "status"> => ({
   initiate: async ({ scope }, { device_fingerprint: fingerprint, device_name, platform }) => {
     const pollToken = newSecret();
     const pollTokenHash = secretHash(pollToken);
     const machine = { fingerprint, deviceName: device_name ?? null, platform: platform ?? null };
-    const about = { ...machine, initiatorIp: scope.ip, pollTokenHash, lifeSeconds: CODE_SECONDS };
-    const made = await db.tx(async (tx) => {
+    const expiresAt = secondsFromNow(CODE_SECONDS, clock.now());
+    const about = { ...machine, initiatorIp: scope.ip, pollTokenHash, expiresAt };
+    const shownCode = await db.tx(async (tx) => {
       await lockFingerprint(tx, fingerprint);
       await expireOthers(tx, fingerprint);
       for (let draw = 0; draw < DRAWS; draw += 1) {
         const code = newCode();
-        const expiresAt = await insertPairing(tx, { ...about, pairingId: newId("par"), codeHash: secretHash(code) });
-        if (expiresAt !== null) return { code: showCode(code), expiresAt };
+        if (await insertPairing(tx, { ...about, pairingId: newId("par"), codeHash: secretHash(code) })) return showCode(code);
       }
       throw new AppError("SERVICE_UNAVAILABLE", { retryAfter: 1, details: { reason: "no_free_code" } });
     });
     const portal = new URL("pair", withSlash(settings.portalUrl()));
-    portal.searchParams.set("code", made.code);
+    portal.searchParams.set("code", shownCode);
     const comparison = comparisonOf(pollTokenHash, fingerprint);
-    return { pairing_code: made.code, expires_at: made.expiresAt.toISOString(), portal_url: portal.href, pollToken, comparison };
+    return { pairing_code: shownCode, expires_at: expiresAt.toISOString(), portal_url: portal.href, pollToken, comparison };
   },
 
   prepareActivation: async ({ scope, fail, commit }, { pairing_code, tenant_id, replaceExisting }) => {
@@ -99,11 +101,13 @@ const createCodeHandlers = (
     const existing = await devices.withFingerprint(scope, found.pairing.fingerprint);
     if (existing !== null && !replaceExisting) throw fail("DEVICE_ALREADY_PAIRED", { ...existing, confirmWith: "replaceExisting" });
     const token = newSecret();
-    const tokenEnd = secondsFromNow(TOKEN_SECONDS);
+    const now = clock.now();
+    const tokenEnd = secondsFromNow(TOKEN_SECONDS, now);
     const activationTokenExpiresAt = tokenEnd < found.pairing.expiresAt ? tokenEnd : found.pairing.expiresAt;
     const known = email ?? (await memberships.find(scope.tenantId, userId))?.email ?? null;
     return commit(async (tx) => {
       const pairing = await prepare(tx, scope, {
+        now,
         codeHash,
         preparedBy: userId,
         preparedEmail: known,
@@ -112,7 +116,7 @@ const createCodeHandlers = (
         activationTokenExpiresAt,
         replacesDeviceId: existing?.deviceId ?? null,
       });
-      if (pairing === null) throw await refuse(await findByCode(tx, codeHash));
+      if (pairing === null) throw await refuse(await findByCode(tx, codeHash, now));
       return { activation_token: token, expires_at: activationTokenExpiresAt.toISOString(), device: machineOf(pairing) };
     });
   },
@@ -121,7 +125,7 @@ const createCodeHandlers = (
     const byCode = pairing_code === undefined ? null : ((await codes.find(scope, pairing_code))?.pairing ?? null);
     const hasCode = byCode !== null && byCode.fingerprint === device_fingerprint;
     if (byCode !== null && !hasCode) await codes.count(scope);
-    const pairing = hasCode ? byCode : await findLatest(db, device_fingerprint);
+    const pairing = hasCode ? byCode : await findLatest(db, device_fingerprint, clock.now());
     if (pairing === null) return { status: "not_found", pollAfterSeconds: POLL_SECONDS };
     const { tenantId, agentId, deviceId } = pairing;
     // The interface knows four values.

@@ -13,7 +13,7 @@ import type { PairingDeps } from "./types.ts";
 
 type ProgressHandlers = Pick<Handlers<typeof contract.pairing>, "updateProgress" | "progress" | "updateDeviceProgress" | "deviceProgress">;
 
-export const createProgressHandlers = ({ db, emit, devices }: PairingDeps, codes: CodeGuesses): ProgressHandlers => {
+export const createProgressHandlers = ({ db, clock, emit, devices }: PairingDeps, codes: CodeGuesses): ProgressHandlers => {
   const report = (pairingId: string, given: Report, call: ReportCall): Promise<EnrollmentProgress> =>
     db.tx(async (tx) => {
       const enrollment = await lockByPairing(tx, pairingId);
@@ -21,7 +21,7 @@ export const createProgressHandlers = ({ db, emit, devices }: PairingDeps, codes
       const verdict = advance(enrollment.progress, given);
       if (verdict.kind === "same") return enrollment.shown;
       if (verdict.kind === "refused") throw call.refused({ from: verdict.from, to: verdict.to, allowed: verdict.allowed });
-      const saved = await saveProgress(tx, pairingId, verdict.next);
+      const saved = await saveProgress(tx, pairingId, verdict.next, clock.now());
       await emitProgress(tx, call.scope, saved);
       return saved.shown;
     });

@@ -1,5 +1,6 @@
 // Enrollment tokens: people create them for install scripts, and bootstrap creates one for the operator's own tenant.
 import type { contract, TenantId } from "../../../protocol/index.ts";
+import { DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import type { Handlers } from "../../core/feature.ts";
 import { newId, newSecret, secretHash } from "../../core/ids.ts";
 import { operatorTx } from "../../core/ports/audit.ts";
@@ -9,11 +10,12 @@ import { findNamed, insertToken, pageOfTokens, prolong, revokeToken } from "./st
 import type { PairingDeps } from "./types.ts";
 
 const PREFIX = "enr_";
-const BOOTSTRAP = { name: "bootstrap", lifeSeconds: 2_592_000 };
+const BOOTSTRAP = "bootstrap";
+const BOOTSTRAP_SECONDS = 30 * DAY_SECONDS;
 
 type TokenHandlers = Pick<Handlers<typeof contract.pairing>, "createToken" | "listTokens" | "revokeToken">;
 
-export const createTokenHandlers = ({ db, deployments, plan, settings }: PairingDeps): TokenHandlers => ({
+export const createTokenHandlers = ({ db, clock, deployments, plan, settings }: PairingDeps): TokenHandlers => ({
   createToken: ({ scope, fail, commit }, { name, expiresInSeconds, maxUses, tags, deploymentId, allowRepair }) => {
     const token = `${PREFIX}${newSecret()}`;
     return commit(async (tx) => {
@@ -28,7 +30,7 @@ export const createTokenHandlers = ({ db, deployments, plan, settings }: Pairing
         deploymentId: deploymentId ?? null,
         allowRepair,
         createdBy: actorOf(scope.principal),
-        lifeSeconds: expiresInSeconds,
+        expiresAt: secondsFromNow(expiresInSeconds, clock.now()),
       });
       return { ...stored, token, installCommand: installCommand(settings.publicUrl(), token) };
     });
@@ -38,7 +40,7 @@ export const createTokenHandlers = ({ db, deployments, plan, settings }: Pairing
 
   revokeToken: ({ scope, fail, commit }, { tokenId }) =>
     commit(async (tx) => {
-      if (!(await revokeToken(tx, scope, tokenId))) throw fail("ENROLLMENT_TOKEN_NOT_FOUND", { tokenId });
+      if (!(await revokeToken(tx, scope, tokenId, clock.now()))) throw fail("ENROLLMENT_TOKEN_NOT_FOUND", { tokenId });
       return null;
     }),
 });
@@ -53,18 +55,21 @@ export interface EnsureToken {
  * returns the same token although the database has only its hash. Replaces one that was revoked or has expired.
  */
 export const createEnsureToken =
-  ({ db, audit, secretBox }: PairingDeps) =>
+  ({ db, clock, audit, secretBox }: PairingDeps) =>
   async ({ tenantId, userId }: EnsureToken): Promise<string> => {
     const scope = { tenantId };
     const derived = (tokenId: string) => `${PREFIX}${Buffer.from(secretBox.derive(`enrollment-token|${tenantId}|${tokenId}`)).toString("base64url")}`;
-    const known = (await findNamed(db, scope, BOOTSTRAP.name)).find(({ tokenId, hash }) => secretHash(derived(tokenId)).equals(hash));
+    const now = clock.now();
+    const known = (await findNamed(db, scope, BOOTSTRAP, now)).find(({ tokenId, hash }) => secretHash(derived(tokenId)).equals(hash));
     const tokenId = known?.tokenId ?? newId("ent");
     const token = derived(tokenId);
     await operatorTx(db, audit)("cli.bootstrap", async (tx) => {
-      if (known !== undefined) return prolong(tx, scope, { tokenId, lifeSeconds: BOOTSTRAP.lifeSeconds });
+      const expiresAt = secondsFromNow(BOOTSTRAP_SECONDS, now);
+      if (known !== undefined) return prolong(tx, scope, { tokenId, expiresAt });
       await insertToken(tx, scope, {
-        ...BOOTSTRAP,
+        name: BOOTSTRAP,
         tokenId,
+        expiresAt,
         hash: secretHash(token),
         maxUses: null,
         tags: [],

@@ -1,5 +1,6 @@
 // The dependencies of the pairing feature.
 
+import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import type { Emit } from "../../core/events.ts";
 import type { Flags } from "../../core/people/flags.ts";
@@ -26,8 +27,9 @@ export interface Failures {
   take(ip: string): Promise<{ readonly allowed: boolean; readonly retryAfterSeconds: number; readonly limit: number; readonly resetAt: Date }>;
 }
 
-export interface PairingDeps extends Omit<GuessDeps, "db"> {
+export interface PairingDeps extends Omit<GuessDeps, "db" | "clock"> {
   readonly db: Db;
+  readonly clock: Clock;
   readonly emit: Emit;
   readonly audit: AuditTrail;
   readonly tenants: TenantLookup;

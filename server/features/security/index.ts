@@ -115,7 +115,8 @@ const createReads = ({
     return alert;
   },
   metrics: async ({ scope }, { windowHours }) => {
-    const [read, blockedEntities] = await Promise.all([readMetrics(db, scope, windowHours), countBlocked(db, scope, clock.now())]);
+    const now = clock.now();
+    const [read, blockedEntities] = await Promise.all([readMetrics(db, scope, windowHours, now), countBlocked(db, scope, now)]);
     return { ...read, blockedEntities };
   },
   listBlocked: ({ scope }, query) => pageOfBlocked(db, scope, query, clock.now()),

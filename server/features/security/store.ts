@@ -137,9 +137,9 @@ export const renewAlert = async (
   await db.for(scope).securityAlert.updateMany({ where: { alertId }, data: seen });
 };
 
-export const readMetrics = async (db: Clients, scope: SystemScope, windowHours: number): Promise<Omit<SecurityMetrics, "blockedEntities">> => {
+export const readMetrics = async (db: Clients, scope: SystemScope, windowHours: number, now: Date): Promise<Omit<SecurityMetrics, "blockedEntities">> => {
   const { securityEvent, securityAlert } = db.for(scope);
-  const since = secondsFromNow(-windowHours * 3_600);
+  const since = secondsFromNow(-windowHours * 3_600, now);
   const [sums, openAlerts] = await Promise.all([
     securityEvent.groupBy({ by: ["type"], where: { lastAt: { gt: since } }, _sum: { count: true }, orderBy: { type: "asc" } }),
     securityAlert.count({ where: { status: { not: "resolved" } } }),

@@ -55,7 +55,8 @@ export const createSessions = (deps: SessionsDeps): SessionsFeature => {
     deleteUser,
     createLink: async ({ userId, email = null, tenantId = null }, baseUrl = settings.publicUrl()) => {
       const token = newSecret();
-      const expiresAt = await insertLink(db, { hash: secretHash(token), userId, email, claimedTenantId: tenantId, lifeSeconds: LINK_SECONDS });
+      const expiresAt = secondsFromNow(LINK_SECONDS, clock.now());
+      await insertLink(db, { hash: secretHash(token), userId, email, claimedTenantId: tenantId, expiresAt });
       return { url: `${baseUrl}/v1/auth/login?token=${token}`, token, expiresAt: expiresAt.toISOString() };
     },
   };
@@ -64,13 +65,13 @@ export const createSessions = (deps: SessionsDeps): SessionsFeature => {
 const createReads = ({ db, clock, secretBox, tokens, settings }: SessionsDeps): Pick<Handlers<typeof contract.sessions>, "current" | "list" | "token"> => ({
   current: async ({ scope }) => {
     const { session } = userOf(scope);
-    const row = session === undefined ? null : await findSession(db, { sessionId: session.sessionId }, settings.idleSeconds);
+    const row = session === undefined ? null : await findSession(db, { sessionId: session.sessionId }, settings.idleSeconds, clock.now());
     return row === null ? { session: null, csrfToken: null } : { session: toSession(row, row.sessionId), csrfToken: csrfTokenOf(secretBox, row.sessionId) };
   },
 
   list: async ({ scope }) => {
     const { userId, session } = userOf(scope);
-    const rows = await sessionsOf(db, userId, settings.idleSeconds);
+    const rows = await sessionsOf(db, userId, settings.idleSeconds, clock.now());
     return { items: rows.map((row) => toSession(row, session?.sessionId)) };
   },
 
@@ -79,7 +80,7 @@ const createReads = ({ db, clock, secretBox, tokens, settings }: SessionsDeps): 
     if (tokens.local === undefined) throw fail("SIGN_IN_NOT_CONFIGURED");
     // A token that could renew itself would be as good as the session.
     if (session?.byCookie !== true) throw new AppError("FORBIDDEN", { details: { reason: "session_required" } });
-    const row = await findSession(db, { sessionId: session.sessionId }, settings.idleSeconds);
+    const row = await findSession(db, { sessionId: session.sessionId }, settings.idleSeconds, clock.now());
     if (row === null) throw new AppError("UNAUTHORIZED", { details: { reason: "session_ended" } });
     const expiresAt = secondsFromNow(TOKEN_SECONDS, clock.now());
     const person = { userId, email: email ?? undefined, emailVerified: emailVerified === true, tenantId: row.claimedTenantId ?? undefined };

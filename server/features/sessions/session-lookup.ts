@@ -45,7 +45,7 @@ export const createSessionLookup = ({ db, clock, secretBox, idleSeconds }: Sessi
     signedInAt: createdAt,
   });
   const read = async (key: Parameters<typeof findSession>[1]): Promise<SessionRecord | null> => {
-    const row = await findSession(db, key, idleSeconds);
+    const row = await findSession(db, key, idleSeconds, clock.now());
     return row === null ? null : toRecord(row);
   };
   // Cached by hash, so the process holds no secret in memory.
@@ -69,7 +69,7 @@ export const createSessionLookup = ({ db, clock, secretBox, idleSeconds }: Sessi
   };
   const jobs: readonly Job[] = [
     { name: "sessions.write-uses", everyMs: WRITE_USES_MS, run: write },
-    { name: "sessions.delete-expired", everyMs: SWEEP_MS, run: () => deleteOver(db, idleSeconds) },
+    { name: "sessions.delete-expired", everyMs: SWEEP_MS, run: () => deleteOver(db, idleSeconds, clock.now()) },
   ];
   // People seldom sign out, so a change simply empties the caches.
   const forgetAll = (): void => {

@@ -45,18 +45,19 @@ const textsOf = (given: Readonly<Record<string, unknown>>): URLSearchParams =>
 
 /** `who` says in the transaction who signs in; it may refuse. */
 const createOpenSession =
-  ({ db, audit, secretBox, settings, signedIn }: SessionsDeps) =>
+  ({ db, clock, audit, secretBox, settings, signedIn }: SessionsDeps) =>
   async (call: Call, operation: SignInOperation, method: "oidc" | "link", who: (tx: Tx) => Promise<SignIn>) => {
     const secret = newSecret();
     const sessionId = newId("ses");
     const row = await db.tx(async (tx) => {
       audit.begin(tx);
       const { claimedTenantId, ...user } = await who(tx);
-      await noteUser(tx, user);
+      const now = clock.now();
+      await noteUser(tx, user, now);
       await signedIn(tx, user.userId);
       const { ip, userAgent = null } = call;
       const made = { sessionId, userId: user.userId, hash: secretHash(secret), method, claimedTenantId, ip, userAgent };
-      const session = await insertSession(tx, { ...made, lifeSeconds: settings.lifeSeconds }, SESSIONS_PER_USER);
+      const session = await insertSession(tx, { ...made, createdAt: now, lifeSeconds: settings.lifeSeconds }, SESSIONS_PER_USER);
       const actor = { type: "user", id: user.userId, email: user.email } as const;
       await audit.append(tx, { tenantId: null, actor, action: `sessions.${operation}`, resource: { type: "sessions", id: sessionId }, code: null, call });
       return session;
@@ -94,7 +95,7 @@ const createMemory = ({ secretBox, clock, settings }: SessionsDeps) => ({
 });
 
 export const createSignIn = (deps: SessionsDeps): SignInHandlers => {
-  const { provider, tokens, settings } = deps;
+  const { clock, provider, tokens, settings } = deps;
   const openSession = createOpenSession(deps);
   const memory = createMemory(deps);
 
@@ -109,7 +110,7 @@ export const createSignIn = (deps: SessionsDeps): SignInHandlers => {
   const byLink = (call: Call, operation: "login" | "signIn", { token, fail }: { readonly token: string; readonly fail: Fail }) => {
     if (tokens.local === undefined) throw fail("SIGN_IN_NOT_CONFIGURED");
     return openSession(call, operation, "link", async (tx) => {
-      const link = await takeLink(tx, secretHash(token));
+      const link = await takeLink(tx, secretHash(token), clock.now());
       if (link === null) throw fail("SIGN_IN_FAILED", { reason: "link_invalid" });
       return { ...link, emailVerified: link.email !== null, name: null };
     });

@@ -1,7 +1,7 @@
 // Rows of people, their sessions and sign-in links. The database has only hashes of the secrets.
 import type { Prisma } from "../../../prisma/generated/client.ts";
 import type { SessionId } from "../../../protocol/index.ts";
-import { secondsFromNow, systemClock } from "../../core/clock.ts";
+import { secondsFromNow } from "../../core/clock.ts";
 import type { Clients, Tx } from "../../core/database.ts";
 import { given } from "../../core/rows/records.ts";
 import { LOCK } from "../../core/statements.ts";
@@ -23,8 +23,8 @@ export interface SignedInUser {
 }
 
 /** Records what a sign-in tells of a person. */
-export const noteUser = async (db: Clients, { userId, email, emailVerified, name }: SignedInUser): Promise<void> => {
-  const told = given({ name: name ?? undefined, ...(email === null ? {} : { email, emailVerified }), lastSignInAt: systemClock.now() });
+export const noteUser = async (db: Clients, { userId, email, emailVerified, name }: SignedInUser, lastSignInAt: Date): Promise<void> => {
+  const told = given({ name: name ?? undefined, ...(email === null ? {} : { email, emailVerified }), lastSignInAt });
   await db.system.user.upsert({ where: { userId }, create: { userId, ...told }, update: told });
 };
 
@@ -36,6 +36,7 @@ export interface NewUserSession {
   readonly claimedTenantId: string | null;
   readonly ip: string;
   readonly userAgent: string | null;
+  readonly createdAt: Date;
   readonly lifeSeconds: number;
 }
 
@@ -45,24 +46,24 @@ export const insertSession = async (tx: Tx, { lifeSeconds, ...session }: NewUser
   await tx.query(LOCK, [`sessions of ${userId}`]);
   const old = await tx.system.session.findMany({ where: { userId }, orderBy: newestFirst(), select: { sessionId: true }, skip: most - 1 });
   if (old.length > 0) await tx.system.session.deleteMany({ where: { sessionId: { in: old.map(({ sessionId }) => sessionId) } } });
-  const now = systemClock.now();
   return tx.system.session.create({
-    data: { ...session, createdAt: now, lastSeenAt: now, expiresAt: secondsFromNow(lifeSeconds, now) },
+    data: { ...session, lastSeenAt: session.createdAt, expiresAt: secondsFromNow(lifeSeconds, session.createdAt) },
     include: WITH_EMAIL,
   });
 };
 
 /** Live ones only. */
-const live = (idleSeconds: number) => {
-  const now = systemClock.now();
-  return { expiresAt: { gt: now }, lastSeenAt: { gt: secondsFromNow(-idleSeconds, now) } };
-};
+const live = (idleSeconds: number, now: Date) => ({ expiresAt: { gt: now }, lastSeenAt: { gt: secondsFromNow(-idleSeconds, now) } });
 
-export const findSession = (db: Clients, key: { readonly hash: Hash } | { readonly sessionId: string }, idleSeconds: number): Promise<SessionRow | null> =>
-  db.system.session.findFirst({ where: { ...key, ...live(idleSeconds) }, include: WITH_EMAIL });
+export const findSession = (
+  db: Clients,
+  key: { readonly hash: Hash } | { readonly sessionId: string },
+  idleSeconds: number,
+  now: Date,
+): Promise<SessionRow | null> => db.system.session.findFirst({ where: { ...key, ...live(idleSeconds, now) }, include: WITH_EMAIL });
 
-export const sessionsOf = (db: Clients, userId: string, idleSeconds: number): Promise<SessionRow[]> =>
-  db.system.session.findMany({ where: { userId, ...live(idleSeconds) }, orderBy: newestFirst(), include: WITH_EMAIL });
+export const sessionsOf = (db: Clients, userId: string, idleSeconds: number, now: Date): Promise<SessionRow[]> =>
+  db.system.session.findMany({ where: { userId, ...live(idleSeconds, now) }, orderBy: newestFirst(), include: WITH_EMAIL });
 
 /** The user's live sessions that are named, or all but those. Returns how many. */
 export const deleteSessions = async (
@@ -85,16 +86,14 @@ export interface Link {
   readonly claimedTenantId: string | null;
 }
 
-export const insertLink = async (db: Clients, link: Link & { readonly hash: Hash; readonly lifeSeconds: number }): Promise<Date> => {
-  const { lifeSeconds, ...data } = link;
-  const { expiresAt } = await db.system.signInLink.create({ data: { ...data, expiresAt: secondsFromNow(lifeSeconds) } });
-  return expiresAt;
+export const insertLink = async (db: Clients, link: Link & { readonly hash: Hash; readonly expiresAt: Date }): Promise<void> => {
+  await db.system.signInLink.create({ data: link });
 };
 
 /** Deletes it, so only one of two callers signs in with it. Null: unknown, used or expired. */
-export const takeLink = async (tx: Clients, hash: Hash): Promise<Link | null> => {
+export const takeLink = async (tx: Clients, hash: Hash, now: Date): Promise<Link | null> => {
   const link = await orNull(tx.system.signInLink.delete({ where: { hash } }));
-  return link === null || link.expiresAt <= systemClock.now() ? null : link;
+  return link === null || link.expiresAt <= now ? null : link;
 };
 
 /** With the sessions; they end with their user. */
@@ -106,8 +105,7 @@ export const deleteUser = async (tx: Clients, userId: string): Promise<void> => 
 const SWEEP_ROWS = 1_000;
 
 /** True when there may be more. */
-export const deleteOver = async (db: Clients, idleSeconds: number): Promise<boolean> => {
-  const now = systemClock.now();
+export const deleteOver = async (db: Clients, idleSeconds: number, now: Date): Promise<boolean> => {
   const over = { OR: [{ expiresAt: { lte: now } }, { lastSeenAt: { lte: secondsFromNow(-idleSeconds, now) } }] };
   const [sessions, links] = await Promise.all([
     db.system.session.deleteMany({ where: over, limit: SWEEP_ROWS }),

@@ -1,5 +1,6 @@
 // For the operator's command line: finds the tenant by its slug or creates it, lifts its limits and makes the named user its owner. Repeating it changes nothing.
 import type { TenantId } from "../../../protocol/index.ts";
+import type { Clock } from "../../core/clock.ts";
 import { newId } from "../../core/ids.ts";
 import { type AuditTrail, operatorTx } from "../../core/ports/audit.ts";
 import type { Db } from "../../platform/database/db.ts";
@@ -24,6 +25,7 @@ export interface EnsuredTenant {
 
 interface Deps {
   readonly db: Db;
+  readonly clock: Clock;
   readonly audit: AuditTrail;
   readonly deployments: Pick<DeploymentGroups, "ensureDefault">;
   readonly forgetTenant: (tenantId: string) => void;
@@ -31,14 +33,14 @@ interface Deps {
 }
 
 export const createEnsureTenant =
-  ({ db, audit, deployments, forgetTenant, forgetMember }: Deps) =>
+  ({ db, clock, audit, deployments, forgetTenant, forgetMember }: Deps) =>
   async ({ name, slug, userId, email, unlimited }: EnsureTenant): Promise<EnsuredTenant> => {
     const tenantId = await operatorTx(db, audit)("cli.bootstrap", async (tx) => {
       const fresh = newId("ten");
-      const known = await findIdBySlug(tx, slug);
+      const known = await findIdBySlug(tx, slug, clock.now());
       const created =
         known === null && (await insertTenant(tx, { tenantId: fresh, name, slug, plan: DEFAULT_PLAN, ownerUserId: userId, durableObjectId: newId("dob") }));
-      const id = created ? fresh : (known ?? (await findIdBySlug(tx, slug)));
+      const id = created ? fresh : (known ?? (await findIdBySlug(tx, slug, clock.now())));
       if (id === null) throw new Error(`tenant ${slug} was deleted during bootstrap`);
       await upsertMember(tx, { tenantId: id }, { memberId: newId("mem"), userId, email: email ?? null, role: "owner" });
       await deployments.ensureDefault(tx, { tenantId: id });

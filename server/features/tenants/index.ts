@@ -58,7 +58,7 @@ export interface TenantsDeps extends DashboardDeps, LoadTestDeps, Pick<Suspensio
 const DELETION_DAYS = 30;
 
 export const createTenants = (deps: TenantsDeps) => {
-  const { db, audit } = deps;
+  const { db, clock, audit } = deps;
   const { lookup, memberships, forgetTenant, forgetMember, forgetMembers } = createTenantLookup(deps);
   const counting = createCounting(deps);
   const life = createSuspensionAndDeletion({ ...deps, ...counting, forgetTenant, deletionDays: deps.deletionDays ?? DELETION_DAYS });
@@ -86,7 +86,7 @@ export const createTenants = (deps: TenantsDeps) => {
     /** For administrators of the installation. */
     anyTenant: createAnyTenant({ ...deps, ...counting, ...life, forgetTenant }),
     stuck: createStuck(deps),
-    ensureTenant: createEnsureTenant({ db, audit, deployments: deps.deployments, forgetTenant, forgetMember }),
+    ensureTenant: createEnsureTenant({ db, clock, audit, deployments: deps.deployments, forgetTenant, forgetMember }),
     /** For the operator's command line: makes the user a member with this role. */
     ensureMember: async ({ tenantId, userId, role }: { readonly tenantId: string; readonly userId: string; readonly role: Role }): Promise<void> => {
       const tenant = await lookup.find(tenantId);
@@ -129,7 +129,7 @@ interface HandlersDeps extends TenantsDeps, ReturnType<typeof createCounting> {
 type Own = "create" | "list" | "get" | "update";
 
 const createHandlers = (deps: HandlersDeps): Pick<Handlers<typeof contract.tenants>, Own> => {
-  const { db, emit, deployments, ownedTenantsPerUser, beginTrial, countedAll, counted, forgetTenant, forgetMember } = deps;
+  const { db, clock, emit, deployments, ownedTenantsPerUser, beginTrial, countedAll, counted, forgetTenant, forgetMember } = deps;
   return {
     create: async ({ scope, fail, commit }, { name, slug, userId }) => {
       const owner = userOf(scope);
@@ -141,7 +141,7 @@ const createHandlers = (deps: HandlersDeps): Pick<Handlers<typeof contract.tenan
         await lockUser(tx, userId);
         if ((await countOwned(tx, userId)) >= ownedTenantsPerUser) throw fail("TENANT_LIMIT_REACHED", { limit: ownedTenantsPerUser });
         const created = await insertTenant(tx, { tenantId, name, slug, plan: DEFAULT_PLAN, ownerUserId: userId, durableObjectId });
-        if (!created || (await isSlugReserved(tx, slug, { tenantId }))) throw fail("TENANT_SLUG_TAKEN", { slug });
+        if (!created || (await isSlugReserved(tx, slug, { tenantId }, clock.now()))) throw fail("TENANT_SLUG_TAKEN", { slug });
         await upsertMember(tx, { tenantId }, { memberId: newId("mem"), userId, email: owner.email, role: "owner" });
         await deployments.ensureDefault(tx, { tenantId });
         await beginTrial(tx, { tenantId });
@@ -172,8 +172,8 @@ const createHandlers = (deps: HandlersDeps): Pick<Handlers<typeof contract.tenan
         const changed = await updateTenant(tx, scope, { name, slug, version });
         if (changed === null) throw fail("VERSION_CONFLICT", { currentVersion: (await findTenant(tx, scope))?.version });
         if (changed.slug !== before.slug) {
-          if (await isSlugReserved(tx, changed.slug, scope)) throw fail("TENANT_SLUG_TAKEN", { slug });
-          await reserveSlug(tx, scope, before.slug);
+          if (await isSlugReserved(tx, changed.slug, scope, clock.now())) throw fail("TENANT_SLUG_TAKEN", { slug });
+          await reserveSlug(tx, scope, before.slug, clock.now());
         }
         await emit(tx, [happened(scope, contract.tenants.events.updated, changed.tenantId, { tenantId: changed.tenantId, slug: changed.slug })]);
         afterwards(() => forgetTenant(changed.tenantId));

@@ -17,7 +17,7 @@ export const createStuck =
   async (limit) => {
     const now = clock.now();
     const [deletions, metrics, tests] = await Promise.all([
-      findOverdueDeletions(db, DELETION_SECONDS, limit),
+      findOverdueDeletions(db, secondsFromNow(-DELETION_SECONDS, now), limit),
       findMetricsBehind(db, now, METRIC_STEPS),
       findLostLoadTests(db, secondsFromNow(-LOAD_TEST_SECONDS, now), limit),
     ]);

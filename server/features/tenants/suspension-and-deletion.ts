@@ -1,5 +1,6 @@
 // A tenant's life after its creation: administrators suspend and reactivate it, its owner schedules and cancels its deletion, and a job removes what is due.
 import { contract, type Tenant, type TenantId } from "../../../protocol/index.ts";
+import { type Clock, DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
@@ -13,7 +14,6 @@ import {
   deleteTenantRow,
   findDueTenants,
   forgetReservations,
-  inDays,
   markDeleted,
   postponeDeletion,
   type TenantStatus,
@@ -23,6 +23,7 @@ import { findTenant, type StoredTenant } from "./store/tenants.ts";
 
 export interface SuspensionAndDeletionDeps {
   readonly db: Db;
+  readonly clock: Clock;
   readonly emit: Emit;
   readonly counters: Counters;
   /** Deletes some rows of the tenant from every table but its own. */
@@ -45,7 +46,8 @@ const PURGE_TENANTS = 10;
 const RETRY_SECONDS = 600;
 const { suspended, reactivated, deletionScheduled, restored, deleted } = contract.tenants.events;
 
-export const createSuspensionAndDeletion = ({ db, emit, counters, deleteRows, endBilling, deletionDays, forgetTenant, counted }: SuspensionAndDeletionDeps) => {
+export const createSuspensionAndDeletion = (deps: SuspensionAndDeletionDeps) => {
+  const { db, clock, emit, counters, deleteRows, endBilling, deletionDays, forgetTenant, counted } = deps;
   /** TENANT_NOT_FOUND, or INVALID_STATE_TRANSITION when the tenant has a status that does not lead to `to`. */
   const refusal = async (tx: Tx, scope: SystemScope, to: TenantStatus): Promise<AppError> => {
     const { tenantId } = scope;
@@ -54,15 +56,15 @@ export const createSuspensionAndDeletion = ({ db, emit, counters, deleteRows, en
     return new AppError("INVALID_STATE_TRANSITION", { details: { from, to, allowed: NEXT[from as TenantStatus] ?? [] } });
   };
 
-  const change = async (tx: Tx, afterwards: Afterwards, scope: SystemScope, wanted: TenantStatusChange): Promise<StoredTenant> => {
-    const changed = await changeStatus(tx, scope, wanted);
+  const change = async (tx: Tx, afterwards: Afterwards, scope: SystemScope, wanted: Omit<TenantStatusChange, "now">): Promise<StoredTenant> => {
+    const changed = await changeStatus(tx, scope, { now: clock.now(), ...wanted });
     if (changed === null) throw await refusal(tx, scope, wanted.to);
     afterwards(() => forgetTenant(scope.tenantId));
     return changed;
   };
 
   const trySuspend = async (tx: Tx, scope: SystemScope, reason: string): Promise<boolean> => {
-    const changed = await changeStatus(tx, scope, { from: "active", to: "suspended", reason });
+    const changed = await changeStatus(tx, scope, { now: clock.now(), from: "active", to: "suspended", reason });
     if (changed === null) return false;
     const { tenantId, slug } = changed;
     await emit(tx, [happened(scope, suspended, tenantId, { tenantId, slug, reason })]);
@@ -70,7 +72,7 @@ export const createSuspensionAndDeletion = ({ db, emit, counters, deleteRows, en
   };
 
   const tryReactivate = async (tx: Tx, scope: SystemScope, suspendedFor?: string): Promise<boolean> => {
-    const changed = await changeStatus(tx, scope, { from: "suspended", to: "active", suspendedFor });
+    const changed = await changeStatus(tx, scope, { now: clock.now(), from: "suspended", to: "active", suspendedFor });
     if (changed === null) return false;
     const { tenantId, slug } = changed;
     await emit(tx, [happened(scope, reactivated, tenantId, { tenantId, slug })]);
@@ -86,7 +88,7 @@ export const createSuspensionAndDeletion = ({ db, emit, counters, deleteRows, en
     remove: ({ scope, fail, commit }, { tenantId, confirm, force }) =>
       commit(async (tx, afterwards) => {
         if (tenantId !== scope.tenantId) throw fail("TENANT_NOT_FOUND", { tenantId });
-        const deleteAfter = inDays(deletionDays);
+        const deleteAfter = secondsFromNow(deletionDays * DAY_SECONDS, clock.now());
         const { slug } = await change(tx, afterwards, scope, { from: "active", to: "pending_deletion", deleteAfter });
         if (confirm !== slug) throw unconfirmed();
         if (!force) await checkEmpty(tx, scope);
@@ -108,7 +110,7 @@ export const createSuspensionAndDeletion = ({ db, emit, counters, deleteRows, en
     const scope = { tenantId };
     if (status !== "deleted") {
       const isMine = await db.tx(async (tx) => {
-        const marked = await markDeleted(tx, scope);
+        const marked = await markDeleted(tx, scope, clock.now());
         if (marked) await emit(tx, [happened(scope, deleted, tenantId, { tenantId, slug })]);
         return marked;
       });
@@ -128,19 +130,19 @@ export const createSuspensionAndDeletion = ({ db, emit, counters, deleteRows, en
       run: async () => {
         let more = false;
         const failures: unknown[] = [];
-        for (const due of await findDueTenants(db, PURGE_TENANTS))
+        for (const due of await findDueTenants(db, clock.now(), PURGE_TENANTS))
           try {
             more = (await purge(due)) || more;
           } catch (error) {
             failures.push(error);
             // Tenants that cannot be ended yet would keep the others waiting.
-            await postponeDeletion(db, due, RETRY_SECONDS);
+            await postponeDeletion(db, due, secondsFromNow(RETRY_SECONDS, clock.now()));
           }
         if (failures.length > 0) throw new AggregateError(failures, `${failures.length} tenants could not be ended`);
         return more;
       },
     },
-    { name: "tenants.slugs", everyMs: 3_600_000, run: () => forgetReservations(db) },
+    { name: "tenants.slugs", everyMs: 3_600_000, run: () => forgetReservations(db, clock.now()) },
   ];
 
   return {

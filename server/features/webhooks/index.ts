@@ -56,7 +56,7 @@ export const createWebhooks = (deps: WebhooksDeps): Webhooks => {
       ...createWebhookChanges({ ...deps, disable }),
       ...createDeliveryLog(deps),
       ...createTestDelivery({ ...deps, attempt }),
-      ...createReplay(),
+      ...createReplay(deps),
       ...createEventLog(deps),
     }),
     consumer: createFanOut((tenantId) => void added.add(tenantId)),

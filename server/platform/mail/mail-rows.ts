@@ -1,6 +1,5 @@
 // The rows of outgoing mail: orders, leases, outcomes.
 
-import { secondsFromNow } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
 import type { MailDelivery } from "../../core/ports/mail.ts";
@@ -95,7 +94,7 @@ export const findStuckMails = (db: Clients, which: { readonly failed: true } | {
 const SWEEP_ROWS = 1_000;
 
 /** True when there may be more. */
-export const deleteOldMails = async (db: Clients, keepSeconds: number): Promise<boolean> => {
-  const where = { createdAt: { lte: secondsFromNow(-keepSeconds) }, status: { not: "queued" } };
+export const deleteOldMails = async (db: Clients, before: Date): Promise<boolean> => {
+  const where = { createdAt: { lte: before }, status: { not: "queued" } };
   return (await db.system.mail.deleteMany({ where, limit: SWEEP_ROWS })).count === SWEEP_ROWS;
 };

@@ -1,5 +1,5 @@
 // Mails that did not reach their server, for the people who run the installation.
-import { secondsFromNow, systemClock } from "../../core/clock.ts";
+import { type Clock, secondsFromNow } from "../../core/clock.ts";
 import type { FindStuck, Stuck } from "../../core/people/stuck.ts";
 import type { Db } from "../database/db.ts";
 import { findStuckMails, type StuckMail } from "./mail-rows.ts";
@@ -20,11 +20,11 @@ const stuckOf = (kind: "mail_failed" | "mail_late", { mailId, tenantId, createdA
 });
 
 export const createStuckMails =
-  (db: Db): FindStuck =>
+  ({ db, clock }: { readonly db: Db; readonly clock: Clock }): FindStuck =>
   async (limit) => {
     const [failed, late] = await Promise.all([
       findStuckMails(db, { failed: true }, limit),
-      findStuckMails(db, { queuedBefore: secondsFromNow(-LATE_SECONDS, systemClock.now()) }, limit),
+      findStuckMails(db, { queuedBefore: secondsFromNow(-LATE_SECONDS, clock.now()) }, limit),
     ]);
     return [...failed.map((mail) => stuckOf("mail_failed", mail)), ...late.map((mail) => stuckOf("mail_late", mail))];
   };

@@ -113,7 +113,7 @@ export const createMails = (deps: MailsDeps): OutgoingMail => {
     isDelivering: () => delivering,
     jobs: [
       ...(send === null ? [] : [sendJob(createDeliver(deps, send, noteOutcome))]),
-      { name: "mails.forget", everyMs: 3_600_000, run: () => deleteOldMails(db, KEEP_SECONDS) },
+      { name: "mails.forget", everyMs: 3_600_000, run: () => deleteOldMails(db, secondsFromNow(-KEEP_SECONDS, clock.now())) },
     ],
     gauges: [
       {

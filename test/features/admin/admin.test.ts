@@ -28,7 +28,7 @@ const DEAD_PID = 4_711;
 describe("nodes", () => {
   let db: Db;
   beforeAll(async () => {
-    db = await openDb({ url: await createTestDatabase(), poolSize: 4, log: silentLog, namedStatements });
+    db = await openDb({ clock: systemClock, url: await createTestDatabase(), poolSize: 4, log: silentLog, namedStatements });
   });
   afterAll(() => db.close());
 
@@ -52,7 +52,7 @@ describe("nodes", () => {
       channelOf: (id) => `node:${id}`,
       lives: async (pid) => pid !== DEAD_PID,
       clock: systemClock,
-      book: createJobBook(),
+      book: createJobBook(systemClock),
       anyTenant: {} as never,
       anyDevice: {} as never,
       commands: {} as never,

@@ -1,6 +1,8 @@
 // What agents report to have happened: events of their device, which webhooks deliver and alert rules count.
+
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { LIMITS } from "../../../protocol/index.ts";
+import { systemClock } from "../../../server/core/clock.ts";
 import { createEvaluation } from "../../../server/features/alerts/evaluate.ts";
 import { openDb } from "../../../server/platform/database/db.ts";
 import { createOutbox } from "../../../server/platform/outbox/outbox.ts";
@@ -40,7 +42,7 @@ test("an alert rule counts them per device", async () => {
   const rule = { name: "Reported", metric: "event", eventType: "device.reported", operator: "gte", threshold: 2, clearForSeconds: 0 };
   expect((await hooks.call(owner, "POST /alert-rules", rule)).code).toBe(201);
   await report(device, [failure, failure]);
-  const db = await openDb({ url: hooks.world.databaseUrl, poolSize: 2, log: silentLog, namedStatements });
+  const db = await openDb({ clock: systemClock, url: hooks.world.databaseUrl, poolSize: 2, log: silentLog, namedStatements });
   try {
     const { emit } = createOutbox({ db, onError: () => undefined });
     const evaluation = createEvaluation({ db, emit, portalUrl: () => "https://portal.example" });

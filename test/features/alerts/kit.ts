@@ -40,7 +40,7 @@ export const openAlerts = async () => {
     },
     { settings: { withoutJobs: true } },
   );
-  const db = await openDb({ url: world.databaseUrl, poolSize: 4, log: silentLog, namedStatements });
+  const db = await openDb({ clock: systemClock, url: world.databaseUrl, poolSize: 4, log: silentLog, namedStatements });
   const secretBox = createSecretBox(Buffer.alloc(32, 7));
   const outbox = createOutbox({ db, onError: () => undefined });
   const mails = createMails({ db, clock: systemClock, secretBox, send: createSmtp({ url: smtp.url, from: "mooring@gateway.example" }), log: silentLog });

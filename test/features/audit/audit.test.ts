@@ -1,6 +1,8 @@
 // The audit log: what a record shows and hides, that the chain has no gap under load, and that each kind of tampering is found.
+
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { AuditLog } from "../../../protocol/index.ts";
+import { systemClock } from "../../../server/core/clock.ts";
 import { hashOfRow } from "../../../server/features/audit/chain.ts";
 import { isSecretName, MASK, readChanges } from "../../../server/features/audit/changes.ts";
 import { createAudit } from "../../../server/features/audit/index.ts";
@@ -13,10 +15,10 @@ const FREE = { RATE_LIMIT_ANONYMOUS: "off", RATE_LIMIT_STANDARD: "off", RATE_LIM
 let world: World;
 let db: Db;
 const secretBox = createSecretBox(Buffer.alloc(32, 7));
-const auditOf = (keepDays = 365) => createAudit({ db, secretBox, keepDays });
+const auditOf = (keepDays = 365) => createAudit({ clock: systemClock, db, secretBox, keepDays });
 beforeAll(async () => {
   world = await startWorld(FREE);
-  db = await openDb({ url: world.databaseUrl, poolSize: 4, log: silentLog, namedStatements: process.env["TEST_POOLER"] === undefined });
+  db = await openDb({ clock: systemClock, url: world.databaseUrl, poolSize: 4, log: silentLog, namedStatements: process.env["TEST_POOLER"] === undefined });
 });
 afterAll(async () => {
   await db.close();
@@ -376,7 +378,7 @@ describe("verification finds", () => {
 
   test("a chain that was computed anew without the master key", async () => {
     const { tenant } = await newTenant(4);
-    const forger = createAudit({ db, secretBox: createSecretBox(Buffer.alloc(32, 8)), keepDays: 365 });
+    const forger = createAudit({ clock: systemClock, db, secretBox: createSecretBox(Buffer.alloc(32, 8)), keepDays: 365 });
     for await (const { broken } of forger.verify(tenant.tenantId)) expect(broken?.reason).toContain("signature");
   });
 });

@@ -1,7 +1,8 @@
 // Billing with tenants and API keys on one database, with a clock that the test moves and Stripe as the test wants it.
+
 import { randomBytes, randomUUID } from "node:crypto";
 import { contract, type TenantId } from "../../../protocol/index.ts";
-import { createTestClock } from "../../../server/core/clock.ts";
+import { createTestClock, systemClock } from "../../../server/core/clock.ts";
 import type { Emit, Happened } from "../../../server/core/events.ts";
 import { unwatched } from "../../../server/core/ports/security.ts";
 import { createApiKeys } from "../../../server/features/api-keys/index.ts";
@@ -26,7 +27,7 @@ export const PRICES = { starter: { monthly: "price_starter_m" }, pro: { monthly:
 export const DAY_MS = 86_400_000;
 
 export const openBilling = async (stripe: { readonly secretKey?: string; readonly apiUrl?: string } = {}) => {
-  const db = await openDb({ url: await createTestDatabase(), poolSize: 8, log: silentLog, namedStatements });
+  const db = await openDb({ clock: systemClock, url: await createTestDatabase(), poolSize: 8, log: silentLog, namedStatements });
   const clock = createTestClock(new Date());
   const emitted: Happened[] = [];
   const emit: Emit = async (tx, events) => {
@@ -86,7 +87,7 @@ export const openBilling = async (stripe: { readonly secretKey?: string; readonl
         webhookSecret: WEBHOOK_SECRET,
         prices: PRICES,
         apiUrl: stripe.apiUrl,
-        fetch: createOutboundFetch({ outbound: createTrustedOutbound(), owner: "stripe", timeoutMs: 10_000, maxBodyBytes: 4_194_304 }),
+        fetch: createOutboundFetch({ outbound: createTrustedOutbound(systemClock), owner: "stripe", timeoutMs: 10_000, maxBodyBytes: 4_194_304 }),
       },
       portalUrl: () => PORTAL,
       isReturnAllowed: (url) => new URL(url).origin === PORTAL,

@@ -22,7 +22,7 @@ import { createTestDatabase, namedStatements } from "../../kit/stores/database.t
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
 export const openTestDb = async (url?: string, poolSize = 8): Promise<Db> =>
-  openDb({ url: url ?? (await createTestDatabase()), poolSize, log: silent as never, namedStatements });
+  openDb({ clock: systemClock, url: url ?? (await createTestDatabase()), poolSize, log: silent as never, namedStatements });
 
 export interface Recorded {
   readonly hints: Happened[];

@@ -1,5 +1,7 @@
 // What a console reads of commands: all of a tenant, counts, some by their ids, types, and a timeline that needs no second call.
+
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { systemClock } from "../../../server/core/clock.ts";
 import { listAllCommands } from "../../../server/features/commands/store/list.ts";
 import { type Db, openDb } from "../../../server/platform/database/db.ts";
 import { silentLog } from "../../../server/platform/telemetry/log.ts";
@@ -213,7 +215,7 @@ describe("summary, batch and types", () => {
 const HISTORY = 30_000;
 
 test("the newest page of a tenant's history reads a page of it, however long it is", async () => {
-  const db: Db = await openDb({ url: world.databaseUrl, poolSize: 1, log: silentLog });
+  const db: Db = await openDb({ clock: systemClock, url: world.databaseUrl, poolSize: 1, log: silentLog });
   const [at, other] = [await stage(), await stage()];
   for (const [n, { tenant, device }] of [at, other].entries())
     await db.query(

@@ -1,9 +1,10 @@
 // The service's answers about itself, its caller and its health.
+
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { contract, ERROR_CODES } from "../../../protocol/index.ts";
-import { createTestClock } from "../../../server/core/clock.ts";
+import { createTestClock, systemClock } from "../../../server/core/clock.ts";
 import type { Reply } from "../../../server/core/feature.ts";
 import { cookieNames } from "../../../server/core/people/session-cookies.ts";
 import { atomOf } from "../../../server/features/general/atom.ts";
@@ -53,6 +54,7 @@ beforeAll(async () => {
   world = await openTenancy();
   feature = createGeneral({
     db: world.db,
+    clock: systemClock,
     memberships: world.tenants.memberships,
     administrators: ["usr_administrator"],
     flags: { isOn: async () => true, on: async () => ["loadTests"] },

@@ -38,7 +38,7 @@ const open = (secretBox = createSecretBox(randomBytes(32))): SessionsFeature =>
     },
   });
 beforeAll(async () => {
-  db = await openDb({ url: await createTestDatabase(), poolSize: 8, log: silentLog, namedStatements });
+  db = await openDb({ clock: systemClock, url: await createTestDatabase(), poolSize: 8, log: silentLog, namedStatements });
   sessions = open();
   call = callable(contract.sessions, sessions.handlers, db);
 });

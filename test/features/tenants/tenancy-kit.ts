@@ -24,7 +24,7 @@ import { createTestDatabase, namedStatements } from "../../kit/stores/database.t
 export const PORTAL = "https://portal.example";
 
 export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record<string, Overrides>> } = {}) => {
-  const db = await openDb({ url: await createTestDatabase(), poolSize: 8, log: silentLog, namedStatements });
+  const db = await openDb({ clock: systemClock, url: await createTestDatabase(), poolSize: 8, log: silentLog, namedStatements });
   const emitted: Happened[] = [];
   const emit: Emit = async (tx, events) => {
     await insertEvents(tx, events);
@@ -74,6 +74,7 @@ export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record
   });
   const pairing = createPairing({
     db,
+    clock: systemClock,
     emit,
     audit,
     enrol,

@@ -21,7 +21,7 @@ beforeAll(async () => {
   hooks = await openHooks({}, { settings: { webhooks: TIGHT } });
   const { databaseUrl, dataDir } = hooks.world;
   second = await startWorld({}, { beside: { databaseUrl, dataDir }, settings: { webhooks: TIGHT } });
-  db = await openDb({ url: databaseUrl, poolSize: 1, log: silentLog, namedStatements });
+  db = await openDb({ clock: systemClock, url: databaseUrl, poolSize: 1, log: silentLog, namedStatements });
 });
 afterAll(async () => {
   await db.close();

@@ -1,7 +1,6 @@
 // Rows of alerts as their readers see them. A limited caller sees the alerts about some of the caller's devices, and counts no other target.
 import { Alert, type AlertCounts, AlertTarget, type Page } from "../../../../protocol/index.ts";
 import { isLimited } from "../../../core/access.ts";
-import { secondsFromNow } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { createListing, createLongListing } from "../../../core/rows/listing.ts";
@@ -166,8 +165,8 @@ export const wasTold = async (db: Clients, scope: SystemScope, alertId: string):
 
 const SWEEP_ROWS = 1_000;
 /** True when there may be more. */
-export const deleteOldAlerts = async (db: Clients, keepDays: number): Promise<boolean> => {
-  const where = { resolvedAt: { lt: secondsFromNow(-keepDays * 86_400) } };
+export const deleteOldAlerts = async (db: Clients, before: Date): Promise<boolean> => {
+  const where = { resolvedAt: { lt: before } };
   return (await db.system.alert.deleteMany({ where, limit: SWEEP_ROWS })).count === SWEEP_ROWS;
 };
 

@@ -1,5 +1,4 @@
 // Messages to channels: which alerts are due, orders, leases and outcomes.
-import { secondsFromNow } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { statement } from "../../../core/statements.ts";
@@ -129,11 +128,14 @@ export const findUnsent = (db: Clients, queuedBefore: Date, limit: number) =>
 
 const SWEEP_ROWS = 1_000;
 /** Also gives up notifications that wait for longer than an end can take. True when there may be more. */
-export const deleteOldNotifications = async (db: Clients, keepDays: number): Promise<boolean> => {
+export const deleteOldNotifications = async (
+  db: Clients,
+  { queuedBefore, before }: { readonly queuedBefore: Date; readonly before: Date },
+): Promise<boolean> => {
   await db.system.alertNotification.updateMany({
-    where: { status: "queued", createdAt: { lt: secondsFromNow(-86_400) } },
+    where: { status: "queued", createdAt: { lt: queuedBefore } },
     data: { status: "failed", lastError: "the channel takes too few messages" },
   });
-  const where = { createdAt: { lt: secondsFromNow(-keepDays * 86_400) }, status: { not: "queued" } };
+  const where = { createdAt: { lt: before }, status: { not: "queued" } };
   return (await db.system.alertNotification.deleteMany({ where, limit: SWEEP_ROWS })).count === SWEEP_ROWS;
 };

@@ -1,5 +1,4 @@
 // Events that rules wait for.
-import { secondsFromNow } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 
 export interface Signal {
@@ -16,5 +15,5 @@ export const insertSignals = async (db: Clients, signals: readonly Signal[]): Pr
 
 const SWEEP_ROWS = 10_000;
 /** True when there may be more. */
-export const deleteOldSignals = async (db: Clients, keepSeconds: number): Promise<boolean> =>
-  (await db.system.alertSignal.deleteMany({ where: { at: { lt: secondsFromNow(-keepSeconds) } }, limit: SWEEP_ROWS })).count === SWEEP_ROWS;
+export const deleteOldSignals = async (db: Clients, before: Date): Promise<boolean> =>
+  (await db.system.alertSignal.deleteMany({ where: { at: { lt: before } }, limit: SWEEP_ROWS })).count === SWEEP_ROWS;

@@ -1,7 +1,6 @@
 // Credentials of agents: their sealed secrets and the rotation of these.
 import type { Prisma } from "../../../../prisma/generated/client.ts";
 import type { AgentId, DeploymentId, DeviceId, TenantId } from "../../../../protocol/index.ts";
-import { systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import type { DeviceRef } from "../../../core/ports/delivery.ts";
@@ -61,8 +60,8 @@ export const beginRotation = async (db: Clients, scope: SystemScope, { deviceId,
   (await db.for(scope).device.updateMany({ where: { deviceId, deletedAt: null, pendingSecret: null }, data: { pendingSecret: sealed } })).count === 1;
 
 /** Makes the new secret the only one. False: no such device. */
-export const replaceSecret = async (db: Clients, scope: SystemScope, { deviceId, sealed }: NewSecret): Promise<boolean> => {
-  const data = { secret: sealed, pendingSecret: null, secretRotatedAt: systemClock.now() };
+export const replaceSecret = async (db: Clients, scope: SystemScope, { deviceId, sealed }: NewSecret, now: Date): Promise<boolean> => {
+  const data = { secret: sealed, pendingSecret: null, secretRotatedAt: now };
   return (await db.for(scope).device.updateMany({ where: { deviceId, deletedAt: null }, data })).count === 1;
 };
 

@@ -1,7 +1,6 @@
 // Rows of devices with their presence, as records of the contract.
 import { Prisma } from "../../../../prisma/generated/client.ts";
 import { Device, type DeviceId, type FleetSelector } from "../../../../protocol/index.ts";
-import { secondsFromNow, systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { type DeviceTraits, ruleCondition } from "../../../core/people/fleet-rules.ts";
@@ -46,12 +45,12 @@ const connectionOf = ({ connectivity, sessionId, nodeId, epoch, since }: Presenc
     since,
   });
 
-const toDevice = (device: DeviceRow, presence: PresenceRow): Device => {
+const toDevice = (device: DeviceRow, presence: PresenceRow, now: Date): Device => {
   const { status, offlineReason, repairUntil } = device;
   return recordOf(Device, {
     ...device,
     offlineReason: status === "offline" ? offlineReason : null,
-    repairUntil: repairUntil !== null && repairUntil > systemClock.now() ? repairUntil : null,
+    repairUntil: repairUntil !== null && repairUntil > now ? repairUntil : null,
     lastSeen: presence.lastSeenAt,
     lastHeartbeatAt: presence.lastHeartbeatAt,
     metrics: presence.metrics,
@@ -61,13 +60,13 @@ const toDevice = (device: DeviceRow, presence: PresenceRow): Device => {
 
 export const living = { deletedAt: null } as const;
 
-export const findDevice = async (db: Clients, scope: SystemScope, deviceId: string): Promise<Device | undefined> => {
+export const findDevice = async (db: Clients, scope: SystemScope, deviceId: string, now: Date): Promise<Device | undefined> => {
   const { device, devicePresence } = db.for(scope);
   const [row, presence] = await Promise.all([
     device.findFirst({ where: { deviceId, ...living }, omit }),
     devicePresence.findFirst({ where: { deviceId }, select }),
   ]);
-  return row === null || presence === null ? undefined : toDevice(row, presence);
+  return row === null || presence === null ? undefined : toDevice(row, presence, now);
 };
 
 export interface DeviceSummary {
@@ -132,18 +131,18 @@ export const countDevicesByStatus = async (db: Clients, scope: SystemScope, amon
   return { online: 0, offline: 0, provisioning: 0, ...Object.fromEntries(counts.map(({ status, _count }) => [status, _count])) };
 };
 
-export const withPresence = async (db: Clients, scope: SystemScope, rows: readonly DeviceRow[]): Promise<Device[]> => {
+export const withPresence = async (db: Clients, scope: SystemScope, rows: readonly DeviceRow[], now: Date): Promise<Device[]> => {
   const presences = await db.for(scope).devicePresence.findMany({ where: { deviceId: { in: rows.map(({ deviceId }) => deviceId) } }, select });
   const presenceOf = new Map(presences.map((presence) => [presence.deviceId, presence]));
   return rows.flatMap((row) => {
     const presence = presenceOf.get(row.deviceId);
-    return presence === undefined ? [] : [toDevice(row, presence)];
+    return presence === undefined ? [] : [toDevice(row, presence, now)];
   });
 };
 
-export const getDevices = async (db: Clients, scope: SystemScope, deviceIds: readonly string[]): Promise<Device[]> => {
+export const getDevices = async (db: Clients, scope: SystemScope, deviceIds: readonly string[], now: Date): Promise<Device[]> => {
   const rows = await db.for(scope).device.findMany({ where: { deviceId: { in: [...deviceIds] }, ...living }, omit });
-  return withPresence(db, scope, rows);
+  return withPresence(db, scope, rows, now);
 };
 
 /** Undefined keeps a field, null clears it. */
@@ -176,29 +175,27 @@ export interface RemovedDevice {
 }
 
 /** Keeps the row, deletes its secrets and frees its fingerprint. Null: no such device. */
-export const removeDevice = async (db: Clients, scope: SystemScope, deviceId: string): Promise<RemovedDevice | null> => {
+export const removeDevice = async (db: Clients, scope: SystemScope, deviceId: string, deletedAt: Date): Promise<RemovedDevice | null> => {
   const removed = await orNull(
     db.for(scope).device.update({
       where: { deviceId, ...living },
-      data: { deletedAt: systemClock.now(), secret: new Uint8Array(), pendingSecret: null, version: { increment: 1 } },
+      data: { deletedAt, secret: new Uint8Array(), pendingSecret: null, version: { increment: 1 } },
       select: { agentId: true, hostname: true, status: true },
     }),
   );
   return removed === null ? null : { ...removed, status: removed.status as Device["status"] }; // as: only this feature writes it
 };
 
-const HOUR_SECONDS = 3_600;
-
-/** Opens the repair for so many hours; null closes it. Returns null when there is no such device. */
+/** Opens the repair until then; null closes it. Returns null when there is no such device. */
 export const setRepair = (
   db: Clients,
   scope: SystemScope,
-  { deviceId, hours }: { readonly deviceId: string; readonly hours: number | null },
+  { deviceId, repairUntil }: { readonly deviceId: string; readonly repairUntil: Date | null },
 ): Promise<{ readonly repairUntil: Date | null } | null> =>
   orNull(
     db.for(scope).device.update({
       where: { deviceId, ...living },
-      data: { repairUntil: hours === null ? null : secondsFromNow(hours * HOUR_SECONDS) },
+      data: { repairUntil },
       select: { repairUntil: true },
     }),
   );

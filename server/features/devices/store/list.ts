@@ -85,7 +85,7 @@ const LIST_BY_SEEN = statement<{ readonly deviceId: string; readonly lastSeen: D
 const listBySeen = async (
   db: Clients & SqlTx,
   scope: SystemScope,
-  { query, named }: { readonly query: DeviceQuery; readonly named: readonly string[] | null },
+  { query, named, now }: { readonly query: DeviceQuery; readonly named: readonly string[] | null; readonly now: Date },
 ) => {
   const { status, tag, notTag, deploymentId, q, platform, agentVersion, createdAfter, createdBefore, sort } = query;
   const where = [status, tag, notTag, deploymentId, q === undefined ? null : `%${likeLiteral(q)}%`, platform, agentVersion, createdAfter, createdBefore, named];
@@ -96,7 +96,7 @@ const listBySeen = async (
     count: () => db.for(scope).device.count({ where: whereOf(query, named) }),
     record: ({ deviceId }) => deviceId,
   });
-  const devices = new Map((await getDevices(db, scope, items)).map((device) => [device.deviceId as string, device]));
+  const devices = new Map((await getDevices(db, scope, items, now)).map((device) => [device.deviceId as string, device]));
   return { items: items.flatMap((deviceId) => devices.get(deviceId) ?? []), ...page };
 };
 
@@ -107,19 +107,24 @@ const idsOf = async ({ device }: Pick<TenantClient, "device">, where: Prisma.Dev
   return rows.map(({ deviceId }) => deviceId);
 };
 
-export const listDevices = async (db: Clients & SqlTx, scope: SystemScope, query: DeviceQuery, among?: Prisma.DeviceWhereInput): Promise<Page<Device>> => {
+export const listDevices = async (
+  db: Clients & SqlTx,
+  scope: SystemScope,
+  query: DeviceQuery,
+  { now, among }: { readonly now: Date; readonly among?: Prisma.DeviceWhereInput },
+): Promise<Page<Device>> => {
   const { device } = db.for(scope);
   const named = await findByPresence(db, scope, query);
   const where = whereOf(query, named);
   if (query.sort.endsWith("lastSeen"))
-    return listBySeen(db, scope, { query, named: among === undefined ? named : await idsOf({ device }, { ...where, AND: among }) });
+    return listBySeen(db, scope, { query, named: among === undefined ? named : await idsOf({ device }, { ...where, AND: among }), now });
   const { items, ...page } = await list(query, {
     owner: scope.tenantId,
     rows: (asked) => device.findMany({ ...asked, where: { ...where, AND: [among ?? {}, asked.where] }, omit }),
     count: () => device.count({ where: { ...where, ...given({ AND: among }) } }),
     record: (row) => row,
   });
-  return { items: await withPresence(db, scope, items), ...page };
+  return { items: await withPresence(db, scope, items, now), ...page };
 };
 
 const COUNT_GROUPS = statement<{ readonly value: string | null; readonly count: number; readonly total: number }>(

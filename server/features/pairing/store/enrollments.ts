@@ -1,7 +1,6 @@
 // Progress of installations, found by pairing until there is a device, and by device afterwards.
 import type { Prisma } from "../../../../prisma/generated/client.ts";
 import { type DeviceId, EnrollmentProgress, type EnrollmentStep, type StepStatus, type TenantId } from "../../../../protocol/index.ts";
-import { systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { recordOf } from "../../../core/rows/records.ts";
@@ -46,12 +45,10 @@ export const findByDevice = async (db: Clients, scope: SystemScope, deviceId: st
   return row === null ? null : toEnrollment(row);
 };
 
-export const saveProgress = async (db: Clients, pairingId: string, { currentStep, steps, error }: Progress): Promise<Enrollment> => {
-  const now = systemClock.now();
-  return toEnrollment(
+export const saveProgress = async (db: Clients, pairingId: string, { currentStep, steps, error }: Progress, now: Date): Promise<Enrollment> =>
+  toEnrollment(
     await db.system.enrollment.update({
       where: { pairingId },
       data: { currentStep, steps, error, completedAt: currentStep === "completed" ? now : null, failedAt: currentStep === "failed" ? now : null },
     }),
   );
-};

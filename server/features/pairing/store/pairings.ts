@@ -1,7 +1,7 @@
 // Rows of pairings: one per attempt, found by the hash of its code.
 import type { Prisma } from "../../../../prisma/generated/client.ts";
 import type { AgentId, DeviceId, TenantId } from "../../../../protocol/index.ts";
-import { DAY_SECONDS, secondsFromNow, systemClock } from "../../../core/clock.ts";
+import { secondsFromNow } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import type { SystemScope } from "../../../core/scope.ts";
@@ -15,31 +15,31 @@ type PairingRow = Prisma.Result<Prisma.PairingDelegate, { omit: typeof omit }, "
 
 const RECENT_SECONDS = 900;
 
-const toPairing = ({ activatedAt, ...row }: PairingRow) => ({
+const toPairing = ({ activatedAt, ...row }: PairingRow, now: Date) => ({
   ...row,
   tenantId: row.tenantId as TenantId | null,
   deviceId: row.deviceId as DeviceId | null,
   agentId: row.agentId as AgentId | null,
   replacesDeviceId: row.replacesDeviceId as DeviceId | null,
   // A code past its time is expired even before the job has written so.
-  status: row.status === "pending" && row.expiresAt <= systemClock.now() ? "expired" : (row.status as StoredStatus),
-  activatedRecently: activatedAt !== null && activatedAt > secondsFromNow(-RECENT_SECONDS),
+  status: row.status === "pending" && row.expiresAt <= now ? "expired" : (row.status as StoredStatus),
+  activatedRecently: activatedAt !== null && activatedAt > secondsFromNow(-RECENT_SECONDS, now),
 });
 export type Pairing = Readonly<ReturnType<typeof toPairing>>;
 
-const live = () => ({ status: "pending", expiresAt: { gt: systemClock.now() } });
+const live = (now: Date) => ({ status: "pending", expiresAt: { gt: now } });
 /** A code belongs to the first tenant that claimed it. */
-const open = ({ tenantId }: SystemScope) => ({ ...live(), OR: [{ tenantId: null }, { tenantId }] });
+const open = ({ tenantId }: SystemScope, now: Date) => ({ ...live(now), OR: [{ tenantId: null }, { tenantId }] });
 
 /** Decides races in one statement: the first caller changes the pairing that `where` finds, every later one gets null. */
-const change = async (db: Clients, where: Prisma.PairingWhereUniqueInput, data: Prisma.PairingUncheckedUpdateInput): Promise<Pairing | null> => {
+const change = async (db: Clients, where: Prisma.PairingWhereUniqueInput, data: Prisma.PairingUncheckedUpdateInput, now: Date): Promise<Pairing | null> => {
   const row = await orNull(db.system.pairing.update({ where, data, omit }));
-  return row === null ? null : toPairing(row);
+  return row === null ? null : toPairing(row, now);
 };
 
-const found = async (row: Promise<PairingRow | null>): Promise<Pairing | null> => {
+const found = async (row: Promise<PairingRow | null>, now: Date): Promise<Pairing | null> => {
   const pairing = await row;
-  return pairing === null ? null : toPairing(pairing);
+  return pairing === null ? null : toPairing(pairing, now);
 };
 
 type Hash = Uint8Array<ArrayBuffer>;
@@ -61,24 +61,25 @@ export interface NewPairing {
   readonly platform: string | null;
   readonly initiatorIp: string;
   readonly pollTokenHash: Hash;
-  readonly lifeSeconds: number;
+  readonly expiresAt: Date;
 }
 
-/** Null when the code is in use. */
-export const insertPairing = async (db: Clients, { lifeSeconds, ...pairing }: NewPairing): Promise<Date | null> => {
-  const expiresAt = secondsFromNow(lifeSeconds);
-  const { count } = await db.system.pairing.createMany({ data: [{ ...pairing, expiresAt }], skipDuplicates: true });
-  if (count === 0) return null;
+/** False when the code is in use. */
+export const insertPairing = async (db: Clients, pairing: NewPairing): Promise<boolean> => {
+  const { count } = await db.system.pairing.createMany({ data: [pairing], skipDuplicates: true });
+  if (count === 0) return false;
   await db.system.enrollment.create({ data: { pairingId: pairing.pairingId } });
-  return expiresAt;
+  return true;
 };
 
-export const findByCode = (db: Clients, codeHash: Hash): Promise<Pairing | null> => found(db.system.pairing.findFirst({ where: { codeHash }, omit }));
+export const findByCode = (db: Clients, codeHash: Hash, now: Date): Promise<Pairing | null> =>
+  found(db.system.pairing.findFirst({ where: { codeHash }, omit }), now);
 
-export const findLatest = (db: Clients, fingerprint: string): Promise<Pairing | null> =>
-  found(db.system.pairing.findFirst({ where: { fingerprint }, orderBy: [{ createdAt: "desc" }, { pairingId: "desc" }], omit }));
+export const findLatest = (db: Clients, fingerprint: string, now: Date): Promise<Pairing | null> =>
+  found(db.system.pairing.findFirst({ where: { fingerprint }, orderBy: [{ createdAt: "desc" }, { pairingId: "desc" }], omit }), now);
 
 export interface Preparation {
+  readonly now: Date;
   readonly codeHash: Hash;
   readonly preparedBy: string;
   readonly preparedEmail: string | null;
@@ -90,27 +91,33 @@ export interface Preparation {
 }
 
 /** Preparing again replaces the activation token, so the earlier one stops working. Null when the code is not live or belongs to another tenant. */
-export const prepare = (db: Clients, scope: SystemScope, { codeHash, ...preparation }: Preparation): Promise<Pairing | null> =>
-  change(db, { codeHash, ...open(scope) }, { ...preparation, tenantId: scope.tenantId });
+export const prepare = (db: Clients, scope: SystemScope, { now, codeHash, ...preparation }: Preparation): Promise<Pairing | null> =>
+  change(db, { codeHash, ...open(scope, now) }, { ...preparation, tenantId: scope.tenantId }, now);
+
+export interface PreparedToken {
+  readonly now: Date;
+  readonly codeHash: Hash;
+  readonly tokenHash: Hash;
+}
 
 /** The token is bound to code, tenant and user, because preparing again makes another. */
-const preparedFor = (codeHash: Hash, activationTokenHash: Hash) => ({
-  ...live(),
+const preparedFor = ({ now, codeHash, tokenHash }: PreparedToken) => ({
+  ...live(now),
   codeHash,
-  activationTokenHash,
-  activationTokenExpiresAt: { gt: systemClock.now() },
+  activationTokenHash: tokenHash,
+  activationTokenExpiresAt: { gt: now },
 });
 
 /** The live pairing that this token was made for. */
-export const findPrepared = (db: Clients, codeHash: Hash, tokenHash: Hash): Promise<Pairing | null> =>
-  found(db.system.pairing.findFirst({ where: preparedFor(codeHash, tokenHash), omit }));
+export const findPrepared = (db: Clients, token: PreparedToken): Promise<Pairing | null> =>
+  found(db.system.pairing.findFirst({ where: preparedFor(token), omit }), token.now);
 
-const activated = () => ({ status: "activated", activatedAt: systemClock.now(), activationTokenHash: null });
+const activated = (now: Date) => ({ status: "activated", activatedAt: now, activationTokenHash: null });
 
-export const activateByToken = (db: Clients, codeHash: Hash, tokenHash: Hash): Promise<Pairing | null> =>
-  change(db, preparedFor(codeHash, tokenHash), activated());
+export const activateByToken = (db: Clients, token: PreparedToken): Promise<Pairing | null> => change(db, preparedFor(token), activated(token.now), token.now);
 
 export interface Approval {
+  readonly now: Date;
   readonly codeHash: Hash;
   readonly preparedBy: string;
   readonly preparedEmail: string | null;
@@ -119,34 +126,34 @@ export interface Approval {
 }
 
 /** Null when the code is not live or belongs to another tenant. */
-export const approvePairing = (db: Clients, scope: SystemScope, { codeHash, ...approval }: Approval): Promise<Pairing | null> =>
-  change(db, { codeHash, ...open(scope) }, { ...activated(), ...approval, tenantId: scope.tenantId });
+export const approvePairing = (db: Clients, scope: SystemScope, { now, codeHash, ...approval }: Approval): Promise<Pairing | null> =>
+  change(db, { codeHash, ...open(scope, now) }, { ...activated(now), ...approval, tenantId: scope.tenantId }, now);
 
 /** Null when the code is not live or belongs to another tenant. */
-export const rejectPairing = (db: Clients, scope: SystemScope, { codeHash, preparedBy }: Claim): Promise<Pairing | null> =>
-  change(db, { codeHash, ...open(scope) }, { status: "rejected", preparedBy, tenantId: scope.tenantId, activationTokenHash: null });
+export const rejectPairing = (db: Clients, scope: SystemScope, { now, codeHash, preparedBy }: Claim): Promise<Pairing | null> =>
+  change(db, { codeHash, ...open(scope, now) }, { status: "rejected", preparedBy, tenantId: scope.tenantId, activationTokenHash: null }, now);
 
 /** Whether the approved identity may still be collected. The first call leaves `againSeconds` for more, because its answer may get lost. */
-export const mayCollect = async (db: Clients, pairingId: string, againSeconds: number): Promise<boolean> => {
-  const now = systemClock.now();
+export const mayCollect = async (db: Clients, pairingId: string, againSeconds: number, now: Date): Promise<boolean> => {
   const again = secondsFromNow(againSeconds, now);
   await db.system.pairing.updateMany({ where: { pairingId, collectUntil: { gt: again } }, data: { collectUntil: again } });
   return (await db.system.pairing.count({ where: { pairingId, collectUntil: { gt: now } } })) === 1;
 };
 
-interface Claim {
+export interface Claim {
+  readonly now: Date;
   readonly codeHash: Hash;
   readonly preparedBy: string;
 }
 
 /** Activates by enrollment token, without a user. */
-export const activateForTenant = (db: Clients, scope: SystemScope, { codeHash, preparedBy }: Claim): Promise<Pairing | null> =>
-  change(db, { codeHash, ...open(scope) }, { ...activated(), preparedBy, tenantId: scope.tenantId });
+export const activateForTenant = (db: Clients, scope: SystemScope, { now, codeHash, preparedBy }: Claim): Promise<Pairing | null> =>
+  change(db, { codeHash, ...open(scope, now) }, { ...activated(now), preparedBy, tenantId: scope.tenantId }, now);
 
 /** The device that this token has already paired with this code, until the code expires: the first answer may have been lost. */
-export const findPairedBy = async (db: Clients, scope: SystemScope, claim: Claim): Promise<DeviceId | null> => {
-  const where = { ...live(), ...claim, status: "activated" };
-  return (await found(db.for(scope).pairing.findFirst({ where, omit })))?.deviceId ?? null;
+export const findPairedBy = async (db: Clients, scope: SystemScope, { now, ...claim }: Claim): Promise<DeviceId | null> => {
+  const where = { ...live(now), ...claim, status: "activated" };
+  return (await found(db.for(scope).pairing.findFirst({ where, omit }), now))?.deviceId ?? null;
 };
 
 const COUNT_WRONG_TOKEN = statement<{ readonly attempts: number }>(
@@ -162,6 +169,7 @@ export const countWrongToken = async (sql: SqlTx, codeHash: Hash, allowed: numbe
 };
 
 export interface Paired {
+  readonly now: Date;
   readonly pairingId: string;
   readonly deviceId: DeviceId;
   readonly agentId: AgentId;
@@ -169,9 +177,8 @@ export interface Paired {
 }
 
 /** Links the pairing and its enrollment to the device. An older pairing of the device can no longer fetch its identity, which is now another machine's. */
-export const recordDevice = async (db: Clients, scope: SystemScope, { pairingId, deviceId, agentId, userEmail }: Paired): Promise<void> => {
+export const recordDevice = async (db: Clients, scope: SystemScope, { now, pairingId, deviceId, agentId, userEmail }: Paired): Promise<void> => {
   const { pairing, enrollment } = db.for(scope);
-  const now = systemClock.now();
   await pairing.updateMany({ where: { deviceId, expiresAt: { gt: now } }, data: { expiresAt: now } });
   await pairing.updateMany({ where: { deviceId, collectUntil: { gt: now } }, data: { collectUntil: null } });
   await pairing.updateMany({ where: { pairingId }, data: { deviceId, agentId, preparedEmail: userEmail } });
@@ -182,15 +189,15 @@ export const recordDevice = async (db: Clients, scope: SystemScope, { pairingId,
 const SWEEP_ROWS = 1_000;
 
 /** True when there may be more. */
-export const expireDue = async (db: Clients): Promise<boolean> => {
-  const where = { status: "pending", expiresAt: { lte: systemClock.now() } };
+export const expireDue = async (db: Clients, now: Date): Promise<boolean> => {
+  const where = { status: "pending", expiresAt: { lte: now } };
   const { count } = await db.system.pairing.updateMany({ where, data: { status: "expired" }, limit: SWEEP_ROWS });
   return count === SWEEP_ROWS;
 };
 
 /** Deletes old attempts and keeps the progress of paired devices. True when there may be more. */
-export const deleteOldPairings = async (db: Clients, keptDays: number): Promise<boolean> => {
-  const where = { status: { not: "pending" }, expiresAt: { lt: secondsFromNow(-keptDays * DAY_SECONDS) } };
+export const deleteOldPairings = async (db: Clients, before: Date): Promise<boolean> => {
+  const where = { status: { not: "pending" }, expiresAt: { lt: before } };
   const old = (await db.system.pairing.findMany({ where, select: { pairingId: true }, take: SWEEP_ROWS })).map(({ pairingId }) => pairingId);
   await db.system.enrollment.deleteMany({ where: { pairingId: { in: old }, deviceId: null } });
   await db.system.pairing.deleteMany({ where: { pairingId: { in: old } } });

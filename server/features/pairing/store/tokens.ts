@@ -1,6 +1,5 @@
 // Rows of enrollment tokens. The database has only their hash and counts their uses.
 import { EnrollmentToken, type Page } from "../../../../protocol/index.ts";
-import { DAY_SECONDS, secondsFromNow, systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { createListing } from "../../../core/rows/listing.ts";
@@ -10,7 +9,7 @@ import { statement } from "../../../core/statements.ts";
 
 const toToken = (row: RowOf<typeof EnrollmentToken>): EnrollmentToken => recordOf(EnrollmentToken, row);
 
-const good = () => ({ revokedAt: null, expiresAt: { gt: systemClock.now() } });
+const good = (now: Date) => ({ revokedAt: null, expiresAt: { gt: now } });
 
 const COUNT_LIVE = statement<{ readonly live: number }>(
   "tokens.countLive",
@@ -32,11 +31,11 @@ export interface NewToken {
   readonly deploymentId: string | null;
   readonly allowRepair: boolean;
   readonly createdBy: string;
-  readonly lifeSeconds: number;
+  readonly expiresAt: Date;
 }
 
-export const insertToken = async (db: Clients, scope: SystemScope, { lifeSeconds, ...token }: NewToken): Promise<EnrollmentToken> =>
-  toToken(await db.for(scope).enrollmentToken.create({ data: { ...token, expiresAt: secondsFromNow(lifeSeconds) } }));
+export const insertToken = async (db: Clients, scope: SystemScope, token: NewToken): Promise<EnrollmentToken> =>
+  toToken(await db.for(scope).enrollmentToken.create({ data: token }));
 
 const listTokens = createListing(
   "enrollment-tokens",
@@ -56,12 +55,12 @@ export const pageOfTokens = (db: Clients, scope: SystemScope, query: Parameters<
 };
 
 /** False when there is no such token or it was revoked before. */
-export const revokeToken = async (db: Clients, scope: SystemScope, tokenId: string): Promise<boolean> =>
-  (await db.for(scope).enrollmentToken.updateMany({ where: { tokenId, revokedAt: null }, data: { revokedAt: systemClock.now() } })).count === 1;
+export const revokeToken = async (db: Clients, scope: SystemScope, tokenId: string, revokedAt: Date): Promise<boolean> =>
+  (await db.for(scope).enrollmentToken.updateMany({ where: { tokenId, revokedAt: null }, data: { revokedAt } })).count === 1;
 
 /** Searches all tenants, because the hash is the credential. */
-export const findGood = async (db: Clients, hash: Uint8Array<ArrayBuffer>): Promise<EnrollmentToken | null> => {
-  const row = await db.system.enrollmentToken.findFirst({ where: { hash, ...good() } });
+export const findGood = async (db: Clients, hash: Uint8Array<ArrayBuffer>, now: Date): Promise<EnrollmentToken | null> => {
+  const row = await db.system.enrollmentToken.findFirst({ where: { hash, ...good(now) } });
   return row === null ? null : toToken(row);
 };
 
@@ -81,22 +80,22 @@ export interface OwnToken {
 }
 
 /** The usable tokens of a name, with their hashes. */
-export const findNamed = (db: Clients, scope: SystemScope, name: string): Promise<readonly OwnToken[]> =>
-  db.for(scope).enrollmentToken.findMany({ where: { name, ...good() }, orderBy: { createdAt: "desc" }, take: 20, select: { tokenId: true, hash: true } });
+export const findNamed = (db: Clients, scope: SystemScope, name: string, now: Date): Promise<readonly OwnToken[]> =>
+  db.for(scope).enrollmentToken.findMany({ where: { name, ...good(now) }, orderBy: { createdAt: "desc" }, take: 20, select: { tokenId: true, hash: true } });
 
 export const prolong = async (
   db: Clients,
   scope: SystemScope,
-  { tokenId, lifeSeconds }: { readonly tokenId: string; readonly lifeSeconds: number },
+  { tokenId, expiresAt }: { readonly tokenId: string; readonly expiresAt: Date },
 ): Promise<void> => {
-  await db.for(scope).enrollmentToken.updateMany({ where: { tokenId }, data: { expiresAt: secondsFromNow(lifeSeconds) } });
+  await db.for(scope).enrollmentToken.updateMany({ where: { tokenId }, data: { expiresAt } });
 };
 
 const SWEEP_ROWS = 1_000;
 
 /** True when there may be more. */
-export const deleteOldTokens = async (db: Clients, keptDays: number): Promise<boolean> => {
-  const old = { lt: secondsFromNow(-keptDays * DAY_SECONDS) };
+export const deleteOldTokens = async (db: Clients, before: Date): Promise<boolean> => {
+  const old = { lt: before };
   const { count } = await db.system.enrollmentToken.deleteMany({ where: { OR: [{ revokedAt: old }, { expiresAt: old }] }, limit: SWEEP_ROWS });
   return count === SWEEP_ROWS;
 };

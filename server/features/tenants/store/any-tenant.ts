@@ -2,7 +2,6 @@
 import type { z } from "zod";
 import type { Prisma } from "../../../../prisma/generated/client.ts";
 import { AdminTenant, type AdminUser, isRole, type Page, type Tenant, type TenantId } from "../../../../protocol/index.ts";
-import { secondsFromNow } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import { createListing, type ListArguments, likeLiteral } from "../../../core/rows/listing.ts";
 import { given, type RowOf, recordOf } from "../../../core/rows/records.ts";
@@ -127,8 +126,8 @@ const toMembership = ({ tenantId, role }: { readonly tenantId: string; readonly 
 export const countByStatus = async (db: Clients): Promise<Record<string, number>> =>
   Object.fromEntries((await db.system.tenant.groupBy({ by: ["status"], _count: true })).map(({ status, _count }) => [status, _count]));
 
-export const findOverdueDeletions = async (db: Clients, afterSeconds: number, limit: number) => {
-  const where = { deleteAfter: { lt: secondsFromNow(-afterSeconds) } };
+export const findOverdueDeletions = async (db: Clients, before: Date, limit: number) => {
+  const where = { deleteAfter: { lt: before } };
   const rows = await db.system.tenant.findMany({
     where,
     orderBy: { deleteAfter: "asc" },

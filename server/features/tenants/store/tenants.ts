@@ -3,7 +3,6 @@ import type { z } from "zod";
 import { Prisma } from "../../../../prisma/generated/client.ts";
 import { HELD, isPermission, isRole, type Page, type Plan, type Role, Tenant, type TenantId } from "../../../../protocol/index.ts";
 import { accessOf, createAccess, storedSelector, type ToLimit } from "../../../core/access.ts";
-import { systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import type { Membership } from "../../../core/ports/lookups.ts";
@@ -126,9 +125,9 @@ export const writePlan = async (db: Clients, scope: SystemScope, plan: Plan): Pr
 };
 
 /** By its slug, or by one that it gave up a short time ago. */
-export const findIdBySlug = async (db: Clients, slug: string): Promise<TenantId | null> => {
+export const findIdBySlug = async (db: Clients, slug: string, now: Date): Promise<TenantId | null> => {
   const row = await db.system.tenant.findFirst({
-    where: { OR: [{ slug }, { reservedSlugs: { some: { slug, expiresAt: { gt: systemClock.now() } } } }], ...existing },
+    where: { OR: [{ slug }, { reservedSlugs: { some: { slug, expiresAt: { gt: now } } } }], ...existing },
     select: { tenantId: true },
   });
   return (row?.tenantId ?? null) as TenantId | null;

@@ -1,5 +1,6 @@
 // Sends the events of a time again: those that failed, those that were never sent, or all.
 import type { contract } from "../../../../protocol/index.ts";
+import type { Clock } from "../../../core/clock.ts";
 import { AppError } from "../../../core/errors.ts";
 import type { Handlers } from "../../../core/feature.ts";
 import type { WebhookFormat } from "../delivery/payload.ts";
@@ -17,7 +18,7 @@ const typesOf = (events: readonly string[], asked: readonly string[] | undefined
   return [...DURABLE_EVENTS.keys()].filter((type) => matches(own, type) && matches(wanted, type));
 };
 
-export const createReplay = (): Pick<Handlers<typeof contract.webhooks>, "replay"> => ({
+export const createReplay = ({ clock }: { readonly clock: Clock }): Pick<Handlers<typeof contract.webhooks>, "replay"> => ({
   replay: ({ scope, fail, commit }, { webhookId, since, until, eventTypes, status }) => {
     if (eventTypes !== undefined) checkEvents(eventTypes);
     return commit(async (tx) => {
@@ -32,7 +33,7 @@ export const createReplay = (): Pick<Handlers<typeof contract.webhooks>, "replay
       await insertDeliveries(tx, deliveries);
       if (webhook.status === "disabled") {
         await updateWebhook(tx, scope, { webhookId }, { status: "active", disabledReason: null, disabledAt: null });
-        await resetEndpoint(tx, scope, webhookId);
+        await resetEndpoint(tx, scope, webhookId, clock.now());
       }
       await markDue(tx, [webhookId]);
       return { webhookId: webhook.webhookId as `wh_${string}`, events: deliveries.length };

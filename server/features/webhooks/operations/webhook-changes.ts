@@ -35,16 +35,16 @@ export const createWebhookChanges = (deps: WebhookChangesDeps): Pick<Handlers<ty
   ...createEnds(deps),
 });
 
-const createReads = ({ db }: WebhookChangesDeps): Pick<Handlers<typeof contract.webhooks>, "list" | "get"> => ({
-  list: ({ scope }, query) => pageOfWebhooks(db, scope, query),
+const createReads = ({ db, clock }: WebhookChangesDeps): Pick<Handlers<typeof contract.webhooks>, "list" | "get"> => ({
+  list: ({ scope }, query) => pageOfWebhooks(db, scope, query, clock.now()),
   get: async ({ scope }, { webhookId }) => {
     const row = await findWebhook(db, scope, webhookId);
     if (row === null) throw unknown(webhookId);
-    return recordOfWebhook(db, scope, row);
+    return recordOfWebhook(db, scope, row, clock.now());
   },
 });
 
-const createCreate = ({ plan, secretBox, outbound }: WebhookChangesDeps): Pick<Handlers<typeof contract.webhooks>, "create"> => ({
+const createCreate = ({ clock, plan, secretBox, outbound }: WebhookChangesDeps): Pick<Handlers<typeof contract.webhooks>, "create"> => ({
   create: async ({ scope, commit }, { events: patterns, secret, headers, ...fields }) => {
     const events = checkEvents(patterns);
     await checkUrl(outbound, scope, fields.url);
@@ -56,15 +56,15 @@ const createCreate = ({ plan, secretBox, outbound }: WebhookChangesDeps): Pick<H
       await requireNoTwin(tx, scope, { url: fields.url, events });
       const { webhookId } = named;
       const row = await insertWebhook(tx, scope, { ...fields, ...columns, ...kept, webhookId, events, createdBy: actorOf(scope.principal) });
-      return { ...(await recordOfWebhook(tx, scope, row)), ...shown };
+      return { ...(await recordOfWebhook(tx, scope, row, clock.now())), ...shown };
     });
   },
 });
 
-const createUpdate = ({ secretBox, outbound, disable }: WebhookChangesDeps): Pick<Handlers<typeof contract.webhooks>, "update"> => {
+const createUpdate = ({ clock, secretBox, outbound, disable }: WebhookChangesDeps): Pick<Handlers<typeof contract.webhooks>, "update"> => {
   const enable = async (tx: Tx, scope: SystemScope, webhookId: string): Promise<void> => {
     await updateWebhook(tx, scope, { webhookId }, { status: "active", disabledReason: null, disabledAt: null });
-    await resetEndpoint(tx, scope, webhookId);
+    await resetEndpoint(tx, scope, webhookId, clock.now());
   };
   return {
     update: async ({ scope, commit }, { webhookId, version, status, headers, events: patterns, ...fields }) => {
@@ -83,7 +83,7 @@ const createUpdate = ({ secretBox, outbound, disable }: WebhookChangesDeps): Pic
         if (status === "disabled") await disable(tx, named, "manual");
         else if (status === "active") await enable(tx, scope, webhookId);
         else await markDue(tx, [webhookId]);
-        return recordOfWebhook(tx, scope, (await findWebhook(tx, scope, webhookId)) ?? changed);
+        return recordOfWebhook(tx, scope, (await findWebhook(tx, scope, webhookId)) ?? changed, clock.now());
       });
     },
   };
@@ -109,6 +109,6 @@ const createEnds = ({ secretBox, clock }: WebhookChangesDeps): Pick<Handlers<typ
       const row = await updateWebhook(tx, scope, { webhookId }, { ...columns, ...grace });
       if (row === null) throw unknown(webhookId);
       await markDue(tx, [webhookId]);
-      return { ...(await recordOfWebhook(tx, scope, row)), ...shown };
+      return { ...(await recordOfWebhook(tx, scope, row, clock.now())), ...shown };
     }),
 });

@@ -1,7 +1,7 @@
 // Rows of webhooks, as people see and change them.
 import type { Prisma } from "../../../../prisma/generated/client.ts";
 import { type Page, Webhook } from "../../../../protocol/index.ts";
-import { secondsFromNow, systemClock } from "../../../core/clock.ts";
+import { secondsFromNow } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import { createListing } from "../../../core/rows/listing.ts";
 import { given, recordOf } from "../../../core/rows/records.ts";
@@ -20,8 +20,8 @@ const NONE: Counts = { success24h: 0, failure24h: 0 };
 
 const HOURS = 24;
 /** Attempts of the last 24 hours of each webhook. */
-const countAttempts = async (db: Clients, scope: SystemScope, webhookIds: readonly string[]): Promise<ReadonlyMap<string, Counts>> => {
-  const where = { webhookId: { in: [...webhookIds] }, hour: { gt: secondsFromNow(-HOURS * 3_600) } };
+const countAttempts = async (db: Clients, scope: SystemScope, webhookIds: readonly string[], now: Date): Promise<ReadonlyMap<string, Counts>> => {
+  const where = { webhookId: { in: [...webhookIds] }, hour: { gt: secondsFromNow(-HOURS * 3_600, now) } };
   const groups = await db.for(scope).webhookHour.groupBy({ by: ["webhookId"], where, _sum: { succeeded: true, failed: true } });
   return new Map(groups.map(({ webhookId, _sum }) => [webhookId, { success24h: _sum.succeeded ?? 0, failure24h: _sum.failed ?? 0 }]));
 };
@@ -39,16 +39,17 @@ const toWebhook = (row: WebhookRow, counts: Counts): Webhook => {
   return recordOf(Webhook, { ...row, status: isFailing ? "failing" : status, stats });
 };
 
-export const recordsOf = async (db: Clients, scope: SystemScope, rows: readonly WebhookRow[]): Promise<Webhook[]> => {
+export const recordsOf = async (db: Clients, scope: SystemScope, rows: readonly WebhookRow[], now: Date): Promise<Webhook[]> => {
   const counts = await countAttempts(
     db,
     scope,
     rows.map(({ webhookId }) => webhookId),
+    now,
   );
   return rows.map((row) => toWebhook(row, counts.get(row.webhookId) ?? NONE));
 };
-export const recordOfWebhook = async (db: Clients, scope: SystemScope, row: WebhookRow): Promise<Webhook> => {
-  const [record] = await recordsOf(db, scope, [row]);
+export const recordOfWebhook = async (db: Clients, scope: SystemScope, row: WebhookRow, now: Date): Promise<Webhook> => {
+  const [record] = await recordsOf(db, scope, [row], now);
   if (record === undefined) throw new Error("a row has a record");
   return record;
 };
@@ -70,7 +71,7 @@ export const findTwin = async (
 };
 
 const list = createListing("webhooks", { createdAt: { kind: "time" }, url: { kind: "text" } }, { column: "webhookId", kind: "text" });
-export const pageOfWebhooks = async (db: Clients, scope: SystemScope, query: Parameters<typeof list>[0]): Promise<Page<Webhook>> => {
+export const pageOfWebhooks = async (db: Clients, scope: SystemScope, query: Parameters<typeof list>[0], now: Date): Promise<Page<Webhook>> => {
   const { webhook } = db.for(scope);
   const { items, ...page } = await list(query, {
     owner: scope.tenantId,
@@ -78,7 +79,7 @@ export const pageOfWebhooks = async (db: Clients, scope: SystemScope, query: Par
     count: () => webhook.count({ where: existing }),
     record: (row: WebhookRow) => row,
   });
-  return { items: await recordsOf(db, scope, items), ...page };
+  return { items: await recordsOf(db, scope, items, now), ...page };
 };
 
 export interface NewWebhook {
@@ -121,7 +122,7 @@ export const updateWebhook = async (
 };
 
 /** The receiver begins anew: what failed before counts no more, and a node that works on its end stops. */
-export const resetEndpoint = async (tx: Clients, scope: SystemScope, webhookId: string): Promise<void> => {
+export const resetEndpoint = async (tx: Clients, scope: SystemScope, webhookId: string, nextDueAt: Date): Promise<void> => {
   await tx.for(scope).webhookEndpoint.updateMany({
     where: { webhookId },
     data: {
@@ -131,7 +132,7 @@ export const resetEndpoint = async (tx: Clients, scope: SystemScope, webhookId: 
       leasedUntil: null,
       fence: { increment: 1 },
       epoch: { increment: 1 },
-      nextDueAt: systemClock.now(),
+      nextDueAt,
     },
   });
 };
