@@ -3,6 +3,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { systemClock } from "../server/core/clock.ts";
 import { difference, migrate } from "../server/platform/database/migrations/migrate.ts";
 import { migrationsFolder } from "../server/platform/database/migrations/schema-engine.ts";
 import { openEmbeddedPostgres } from "../server/platform/postgres/embedded-postgres.ts";
@@ -18,7 +19,7 @@ const missingSql = async (): Promise<string | undefined> => {
   try {
     const server = await openEmbeddedPostgres({ dataDir, log: { debug: quiet, info: quiet, warn: complain, error: complain }, settings: { fsync: "off" } });
     try {
-      await migrate({ url: server.url });
+      await migrate({ clock: systemClock, url: server.url });
       return await difference({ url: server.url });
     } finally {
       await server.close();

@@ -8,7 +8,7 @@ import { createBootstrap } from "./bootstrap.ts";
 import { type Certificate, openCertificate } from "./certificate.ts";
 import { type Cluster, openCluster } from "./cluster.ts";
 import { type Config, publicUrlOf } from "./config.ts";
-import { systemClock } from "./core/clock.ts";
+import type { Clock } from "./core/clock.ts";
 import { newSecret } from "./core/ids.ts";
 import { createLifecycle, type Lifecycle } from "./core/lifecycle/lifecycle.ts";
 import { createShutdown, type ShutdownOptions } from "./core/lifecycle/shutdown.ts";
@@ -44,6 +44,7 @@ import { commit, packageFile, version } from "./version.ts";
 export type { AppSettings } from "./app-settings.ts";
 
 export interface AppDeps {
+  readonly clock: Clock;
   readonly log: Log;
   readonly settings?: AppSettings;
   /** Other processes of this service listen on the same ports. */
@@ -53,6 +54,7 @@ export interface AppDeps {
 }
 
 interface Base extends Installation {
+  readonly clock: Clock;
   readonly config: Config;
   readonly log: Log;
   readonly settings: AppSettings;
@@ -79,15 +81,15 @@ interface OpenDeps extends Required<Pick<AppDeps, "sharedPort" | "inherits">> {
   readonly jobs: readonly Job[];
 }
 
-type BaseDeps = Pick<Base, "config" | "log" | "settings"> & { readonly life: Lifecycle; readonly liveNodes: () => number };
+type BaseDeps = Pick<Base, "config" | "clock" | "log" | "settings"> & { readonly life: Lifecycle; readonly liveNodes: () => number };
 
 const openBase = async (deps: BaseDeps): Promise<Base> => {
-  const { config, life, log, settings } = deps;
+  const { config, life, clock, log, settings } = deps;
   const nodeId = config.NODE_ID ?? `node_${randomUUID().slice(0, 8)}`;
   const state: NodeState = { draining: false, listeners: [], port: config.PORT, internalPort: config.INTERNAL_PORT };
-  const installation = await openInstallation(config, life, { log });
+  const installation = await openInstallation(config, life, { clock, log });
   const metrics = createMetrics();
-  const cluster = openCluster({ ...deps, nodeId, clock: systemClock, onNudge: metrics.channelMeters.nudged, settings: settings.cluster });
+  const cluster = openCluster({ ...deps, nodeId, onNudge: metrics.channelMeters.nudged, settings: settings.cluster });
   const limits = createLimits({ limiter: cluster.limiter, configured: configuredLimits(config) });
   const internalToken = config.INTERNAL_TOKEN ?? (await keepInDataDir(config.DATA_DIR, "internal.token", newSecret));
   const publicUrl = (): string => publicUrlOf(config, state.port);
@@ -109,7 +111,7 @@ const openBase = async (deps: BaseDeps): Promise<Base> => {
     cluster,
     ownListeners,
     limits,
-    book: createJobBook(),
+    book: createJobBook(clock),
     internalToken,
   };
 };
@@ -120,7 +122,6 @@ const transportsOf = (base: Base, features: Features, entries: readonly Entry[],
   const transports = createTransports({
     ...base,
     entries,
-    clock: systemClock,
     build: { version, commit },
     cluster: { ...cluster, size: () => ({ connections: admin.connections(), liveNodes: admin.liveNodes() }) },
     lookups: lookupsOf(features),
@@ -173,10 +174,10 @@ const openAll = async ({ base, life, certificate, features, transports, jobs, sh
   life.use("agent sockets", transports.channel);
 };
 
-const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, sharedPort = false, inherits = false }: AppDeps) => {
-  const certificate = await openCertificate(config, { log, everyMs: settings.certificateEveryMs });
+const openNode = async (config: Config, life: Lifecycle, { clock, log, settings = {}, sharedPort = false, inherits = false }: AppDeps) => {
+  const certificate = await openCertificate(config, { clock, log, everyMs: settings.certificateEveryMs });
   if (certificate.files !== null) life.use("certificate", certificate);
-  const base = await openBase({ config, life, log, settings, liveNodes: () => features.admin.liveNodes() });
+  const base = await openBase({ config, life, clock, log, settings, liveNodes: () => features.admin.liveNodes() });
   const { nodeId, state, publicUrl, cluster } = base;
   const { keyId: sealingKey } = base.secretBox;
   const node: ThisNode = {
@@ -199,7 +200,6 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
   };
   const features = createFeatures({
     ...base,
-    clock: systemClock,
     node,
     probe: (device, instanceId) => channel.probe(device, instanceId),
     loadCalls: () => transports.load,

@@ -5,7 +5,7 @@ import pg from "pg";
 import type { Role, TenantId } from "../protocol/index.ts";
 import { openCluster } from "./cluster.ts";
 import { type Config, publicUrlOf } from "./config.ts";
-import { systemClock } from "./core/clock.ts";
+import type { Clock } from "./core/clock.ts";
 import { ConfigError } from "./core/errors.ts";
 import type { Lifecycle } from "./core/lifecycle/lifecycle.ts";
 import type { ApiKeysFeature } from "./features/api-keys/index.ts";
@@ -100,8 +100,8 @@ export const createBootstrap = ({ db, baseUrl, tokens, tenants, apiKeys, pairing
 };
 
 /** Whether a Mooring gateway of any installation answers at this URL. */
-const answers = async (url: string): Promise<boolean> => {
-  const outbound = createTrustedOutbound();
+const answers = async (url: string, clock: Clock): Promise<boolean> => {
+  const outbound = createTrustedOutbound(clock);
   try {
     const { body } = await outbound.send({ url: `${url}/v1/info`, owner: "command line", timeoutMs: ANSWER_WITHIN_MS });
     const { data } = JSON.parse(body.toString("utf8")) as { data?: { name?: unknown } };
@@ -129,26 +129,32 @@ const rotateWith =
     }
   };
 
+export interface BootstrapOptions {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly onNotice: (text: string) => void;
+}
+
 /**
  * For the command line: the features without listeners, on the same database. Rejects when the gateway at the configured address serves
  * another database: credentials of this one would not work there.
  */
-export const openBootstrap = async (config: Config, life: Lifecycle, { log, onNotice }: { readonly log: Log; readonly onNotice: (text: string) => void }) => {
+export const openBootstrap = async (config: Config, life: Lifecycle, { clock, log, onNotice }: BootstrapOptions) => {
   const configured = publicUrlOf(config);
   const isNew = config.DATABASE_URL === undefined && !existsSync(join(config.DATA_DIR, "postgres"));
-  if (isNew && (await answers(configured))) throw otherSettings(configured, config);
-  const installation = await openInstallation(config, life, { log, waits: createWaits({ say: onNotice }), connectWithinMs: 0 });
+  if (isNew && (await answers(configured, clock))) throw otherSettings(configured, config);
+  const installation = await openInstallation(config, life, { clock, log, waits: createWaits({ clock, say: onNotice }), connectWithinMs: 0 });
   const node = {
     report: () => ({ nodeId: "cli", address: "", host: "", pid: 0, version: "", draining: true, overloaded: false, connections: 0, ready: 0 }),
     drain: () => undefined,
   };
-  const base = { config, log, nodeId: "cli", clock: systemClock };
+  const base = { config, log, nodeId: "cli", clock };
   const features = createFeatures({
     ...base,
     ...installation,
     node,
     ownListeners: createOwnListeners({ endpoints: () => installation.endpoints }),
-    book: createJobBook(),
+    book: createJobBook(clock),
     metrics: createMetrics(),
     ...createOwnSpans({ collector: null }),
     // The command line serves no calls, so it need not wait for Redis.
@@ -166,7 +172,7 @@ export const openBootstrap = async (config: Config, life: Lifecycle, { log, onNo
   const serving = await features.admin.addresses();
   const baseUrl = serving.includes(configured) ? configured : (serving[0] ?? configured);
   if (serving.length === 0) {
-    if (await answers(configured)) throw otherSettings(configured, config);
+    if (await answers(configured, clock)) throw otherSettings(configured, config);
     onNotice("no gateway serves this database yet; start one with: npm start");
   } else if (baseUrl !== configured) onNotice(`the gateway of this database is at ${baseUrl}, not at ${configured}`);
   return {

@@ -3,7 +3,7 @@ import { createHash, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { createSecureContext } from "node:tls";
 import type { Config } from "./config.ts";
-import { systemClock } from "./core/clock.ts";
+import type { Clock } from "./core/clock.ts";
 import { ConfigError } from "./core/errors.ts";
 import type { TlsFiles } from "./gateway/uws/listen.ts";
 import type { Log } from "./platform/telemetry/log.ts";
@@ -19,6 +19,7 @@ export interface Certificate {
 }
 
 export interface CertificateOptions {
+  readonly clock: Clock;
   readonly log: Log;
   readonly everyMs?: number | undefined;
 }
@@ -73,12 +74,12 @@ export const checkCertificate = async (config: Config): Promise<Pair | null> => 
   return pair;
 };
 
-export const openCertificate = async (config: Config, { log, everyMs = CHECK_MS }: CertificateOptions): Promise<Certificate> => {
+export const openCertificate = async (config: Config, { clock, log, everyMs = CHECK_MS }: CertificateOptions): Promise<Certificate> => {
   const files = filesOf(config);
   let current = await checkCertificate(config);
   const none = (): void => undefined;
   if (files === null || current === null) return { files: null, renewing: none, check: async () => none(), close: none };
-  if (Date.parse(current.validTo) < systemClock.now().getTime()) log.warn({ validTo: current.validTo }, "the certificate has expired");
+  if (Date.parse(current.validTo) < clock.now().getTime()) log.warn({ validTo: current.validTo }, "the certificate has expired");
 
   let renew: ((files: TlsFiles) => Promise<void>) | undefined;
   /** The digest of a pair that was unusable at one check: operators replace the two files one after the other. */

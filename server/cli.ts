@@ -6,6 +6,7 @@ import { isRole, type Role } from "../protocol/index.ts";
 import type { BootstrapRequest, openBootstrap } from "./bootstrap.ts";
 import { type Config, LOCAL_USER, readConfig } from "./config.ts";
 import { describeConfig, settingsTable } from "./config-table.ts";
+import { systemClock } from "./core/clock.ts";
 import { ConfigError } from "./core/errors.ts";
 import { createLifecycle } from "./core/lifecycle/lifecycle.ts";
 import { changeKeyFile, KEY_FILE, newMasterKey } from "./platform/keys/key-files.ts";
@@ -72,7 +73,7 @@ const withInstallation = async <T>(settings: Config, run: (bootstrap: Awaited<Re
     // Imported here, so help and a mistyped command need not load the whole server.
     const { openBootstrap: open } = await import("./bootstrap.ts");
     const onNotice = (text: string): void => void process.stderr.write(`${text}\n`);
-    return await run(await open(settings, life, { log: createLog("silent", {}), onNotice }));
+    return await run(await open(settings, life, { clock: systemClock, log: createLog("silent", {}), onNotice }));
   } finally {
     await life.close();
   }

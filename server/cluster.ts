@@ -68,12 +68,12 @@ const openInProcess = ({ life, clock }: ClusterDeps): Shared => ({
 });
 
 /** Nobody waits: the node serves without Redis. It says so until Redis was there for the first time. */
-const tellUntilConnected = (url: string, redis: Redis, { life, log }: Pick<ClusterDeps, "life" | "log">): void => {
+const tellUntilConnected = (url: string, redis: Redis, { life, clock, log }: Pick<ClusterDeps, "life" | "clock" | "log">): void => {
   const connected = new Promise<void>((resolve, reject) => {
     redis.onConnected(resolve);
     life.signal.addEventListener("abort", reject, { once: true });
   });
-  loggedWaits(log)
+  loggedWaits({ log, clock })
     .during({ on: "Redis", at: placeOf(url) }, () => connected)
     .catch(() => undefined);
 };
@@ -81,7 +81,7 @@ const tellUntilConnected = (url: string, redis: Redis, { life, log }: Pick<Clust
 const openOverRedis = (url: string, { config, life, nodeId, clock, log, liveNodes, settings }: ClusterDeps): Shared => {
   const connection = { url, name: `mooring:${nodeId}`, settings: settings?.redis, onError: (error: unknown) => log.warn({ error }, "Redis is away") };
   const redis = life.use("redis", openRedis(connection));
-  tellUntilConnected(url, redis, { life, log });
+  tellUntilConnected(url, redis, { life, clock, log });
   const bus = life.use("bus", openRedisBus({ ...connection, redis, nodeId, ownChannel: nodeChannel(nodeId), bus: settings?.bus }));
   const ttlMs = Math.max(MIN_ENTRY_MS, config.HEARTBEAT_SECONDS * 1_000 * ENTRY_HEARTBEATS);
   const limiter = createRedisRateLimiter({ redis, clock, liveNodes });

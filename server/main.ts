@@ -4,6 +4,7 @@ import { parseArgs } from "node:util";
 import { type App, createApp } from "./app.ts";
 import { checkCertificate } from "./certificate.ts";
 import { type Config, hasLocalOperator, LOCAL_USER, publicUrlOf, readConfig } from "./config.ts";
+import { systemClock } from "./core/clock.ts";
 import { ConfigError } from "./core/errors.ts";
 import { checkFree } from "./gateway/http/free-port.ts";
 import { ListenError } from "./gateway/http/listen-error.ts";
@@ -83,7 +84,7 @@ const serve = async (
   { place, signInLater }: { readonly place?: Place | undefined; readonly signInLater: boolean },
 ): Promise<void> => {
   const { worker, generation = 0 } = place ?? {};
-  const app = await createApp(config, { log, sharedPort: worker !== undefined, inherits: generation > 0 });
+  const app = await createApp(config, { clock: systemClock, log, sharedPort: worker !== undefined, inherits: generation > 0 });
   let stopping = false;
   const stop = (why: string): void => {
     if (stopping) return;

@@ -1,6 +1,7 @@
 // What the gateway and the command line share: the migrated database and the keys of this installation.
 import { join } from "node:path";
 import type { Config } from "../config.ts";
+import type { Clock } from "../core/clock.ts";
 import { ConfigError } from "../core/errors.ts";
 import type { Lifecycle } from "../core/lifecycle/lifecycle.ts";
 import type { Outbound } from "../core/ports/outbound.ts";
@@ -44,6 +45,7 @@ export interface Installation {
 const CONNECT_WITHIN_MS = 300_000;
 
 export interface InstallationOptions {
+  readonly clock: Clock;
   readonly log: Log;
   readonly waits?: Waits;
   /** 0 for a person who waits for an answer. */
@@ -72,11 +74,11 @@ const toBytes = (text: string, place: string): Uint8Array => {
   return key;
 };
 
-const openTokens = async (config: Config, outbound: Outbound): Promise<Tokens> => {
+const openTokens = async (config: Config, outbound: Outbound, clock: Clock): Promise<Tokens> => {
   const settings = { audience: config.OIDC_AUDIENCE, tenantClaim: config.OIDC_TENANT_CLAIM };
-  if (config.OIDC_ISSUER !== undefined) return createOidcTokens(config.OIDC_ISSUER, config.OIDC_JWKS_URI, { ...settings, outbound });
+  if (config.OIDC_ISSUER !== undefined) return createOidcTokens(config.OIDC_ISSUER, config.OIDC_JWKS_URI, { ...settings, outbound }, clock);
   const jwk = await keepInDataDir(config.DATA_DIR, "signing-key.json", async () => JSON.stringify(await generateSigningKey()));
-  return createLocalTokens(JSON.parse(jwk) as Parameters<typeof createLocalTokens>[0], settings);
+  return createLocalTokens(JSON.parse(jwk) as Parameters<typeof createLocalTokens>[0], settings, clock);
 };
 
 /** If a database that the operator named refuses us, the settings are wrong. */
@@ -91,16 +93,16 @@ const migrateOrExplain = async (config: Config, url: string, options: Omit<Migra
 };
 
 export const openInstallation = async (config: Config, life: Lifecycle, options: InstallationOptions): Promise<Installation> => {
-  const { log } = options;
-  const opening: Opening = { waits: loggedWaits(log), connectWithinMs: CONNECT_WITHIN_MS, ...options };
+  const { clock, log } = options;
+  const opening: Opening = { waits: loggedWaits(options), connectWithinMs: CONNECT_WITHIN_MS, ...options };
   const url = await databaseUrl(config, life, opening);
   const endpoints = [...endpointsOf(url, 5_432), ...endpointsOf(config.REDIS_URL, 6_379)];
   const secretBox = await openSecretBox(config);
   const check: MigrateOptions["check"] = (sql) => checkMasterKey(sql, secretBox);
   const { waits, connectWithinMs } = opening;
-  const applied = await migrateOrExplain(config, config.DATABASE_MIGRATION_URL ?? url, { waits, connectWithinMs, check });
+  const applied = await migrateOrExplain(config, config.DATABASE_MIGRATION_URL ?? url, { clock, waits, connectWithinMs, check });
   if (applied.length > 0) log.info({ migrations: applied }, "migrated");
-  const db = life.use("db", await openDb({ ...databaseOptions(config), url, log }));
-  const trusted = life.use("calls to providers", createTrustedOutbound());
-  return { db, databaseUrl: url, secretBox, tokens: await openTokens(config, trusted), holdVersion, trusted, endpoints };
+  const db = life.use("db", await openDb({ ...databaseOptions(config), clock, url, log }));
+  const trusted = life.use("calls to providers", createTrustedOutbound(clock));
+  return { db, databaseUrl: url, secretBox, tokens: await openTokens(config, trusted, clock), holdVersion, trusted, endpoints };
 };

@@ -1,6 +1,6 @@
 // Background jobs of the features: each runs on its own timer, never twice at once, and stops with the signal.
 import { setMaxListeners } from "node:events";
-import { type Clock, systemClock } from "../core/clock.ts";
+import type { Clock } from "../core/clock.ts";
 import { runAs, Work } from "../core/work.ts";
 
 export interface Job {
@@ -16,7 +16,7 @@ export interface JobsDeps {
   readonly signal: AbortSignal;
   readonly onError: (name: string, error: unknown) => void;
   /** Keeps the last run of each job. */
-  readonly book?: JobBook;
+  readonly book: JobBook;
 }
 
 /** The last run of a job in this process. */
@@ -34,7 +34,7 @@ export interface JobRun {
 const MAX_ERROR = 500;
 
 /** Knows every job of this process and how it fares. */
-export const createJobBook = (clock: Clock = systemClock) => {
+export const createJobBook = (clock: Clock) => {
   const jobs = new Map<string, Job>();
   const runs = new Map<string, JobRun>();
   const wakes = new Map<string, () => void>();
@@ -77,7 +77,7 @@ export const createJobBook = (clock: Clock = systemClock) => {
 export type JobBook = ReturnType<typeof createJobBook>;
 
 /** Starts all jobs; close() waits for those that run. Periods vary by ±20 % so that nodes do not run in step. */
-export const startJobs = (jobs: readonly Job[], { signal, onError, book = createJobBook() }: JobsDeps) => {
+export const startJobs = (jobs: readonly Job[], { signal, onError, book }: JobsDeps) => {
   const stop = new AbortController();
   const both = AbortSignal.any([signal, stop.signal]);
   // A job may listen, too.

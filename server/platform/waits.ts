@@ -1,7 +1,7 @@
 // Says what a start waits for. Every wait of a start goes through here, so that a start which hangs names its reason.
 import { systemTimers } from "../../protocol/kit/timers.ts";
 import { type StartWait, sayWhileWaiting } from "../../protocol/kit/waits-at-start.ts";
-import { type Clock, systemClock } from "../core/clock.ts";
+import type { Clock } from "../core/clock.ts";
 import type { Log } from "./telemetry/log.ts";
 
 export type AwaitedPlace = Pick<StartWait<unknown>, "on" | "at">;
@@ -16,18 +16,19 @@ export interface Waits {
 
 export interface WaitsDeps {
   readonly say: (line: string, fields: object) => void;
-  readonly clock?: Clock;
+  readonly clock: Clock;
 }
 
-export const createWaits = ({ say, clock = systemClock }: WaitsDeps): Waits => {
+export const createWaits = ({ say, clock }: WaitsDeps): Waits => {
   const time = { wallMs: () => clock.now().getTime(), elapsedMs: clock.elapsed, after: systemTimers.after };
   return { during: ({ on, at }, work) => sayWhileWaiting({ on, at, work }, time, say) };
 };
 
-export const loggedWaits = (log: Pick<Log, "warn">): Waits => createWaits({ say: (line, fields) => log.warn(fields, line) });
+export const loggedWaits = ({ log, clock }: { readonly log: Pick<Log, "warn">; readonly clock: Clock }): Waits =>
+  createWaits({ clock, say: (line, fields) => log.warn(fields, line) });
 
 /** For work that nobody watches, such as a test's. */
-export const silentWaits: Waits = createWaits({ say: () => undefined });
+export const silentWaits: Waits = { during: (_wait, work) => work(() => undefined) };
 
 /** Host and port of a URL, without its credentials. */
 export const placeOf = (url: string): string => new URL(url).host || "a local socket";

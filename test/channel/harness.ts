@@ -3,6 +3,7 @@
 import WebSocket from "ws";
 import { type AgentIdentity, CONNECT_PATHS, HEADERS, type ServerFrame, SUBPROTOCOL, sign, signedHeaders, type TenantId } from "../../protocol/index.ts";
 import type { Clock } from "../../server/core/clock.ts";
+import { systemClock } from "../../server/core/clock.ts";
 import { newId } from "../../server/core/ids.ts";
 import { nothingBlocked, unwatched } from "../../server/core/ports/security.ts";
 import type { SignatureMemory } from "../../server/core/ports/signature-memory.ts";
@@ -64,7 +65,7 @@ export const startNode = async (options: NodeOptions = {}) => {
   const databaseUrl = options.databaseUrl ?? (await createTestDatabase());
   const clock = createShiftedClock();
   const nodeId = newId("node");
-  const db = await openDb({ url: databaseUrl, poolSize: 4, log: silentLog, namedStatements });
+  const db = await openDb({ clock: systemClock, url: databaseUrl, poolSize: 4, log: silentLog, namedStatements });
   const bus = options.bus ?? openMemoryBus();
   const owners = options.owners ?? openMemorySessionOwners();
   const tenants = options.tenants ?? new Map<string, TenantFacts>();

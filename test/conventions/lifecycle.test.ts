@@ -1,4 +1,5 @@
 // A node opens and closes its parts in a fixed order, even if one of them fails or hangs.
+
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -6,6 +7,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createApp } from "../../server/app.ts";
 import { type Config, readConfig } from "../../server/config.ts";
+import { systemClock } from "../../server/core/clock.ts";
 import { createLifecycle } from "../../server/core/lifecycle/lifecycle.ts";
 import type { Log } from "../../server/platform/telemetry/log.ts";
 import { createTestDatabase } from "../kit/stores/database.ts";
@@ -51,7 +53,7 @@ describe("a node", () => {
 
   test("opens its parts in this order, listeners last, and closes each once, in reverse order", async () => {
     const { log, closed } = closings();
-    const app = await createApp(settings(), { log });
+    const app = await createApp(settings(), { clock: systemClock, log });
     await app.listen();
     expect(app.parts()).toEqual(PARTS);
     expect((await fetch(`${app.publicUrl()}/v1/health/ready`)).status).toBe(200);
@@ -67,7 +69,7 @@ describe("a node", () => {
     const taken = blocker.address();
     if (taken === null || typeof taken === "string") throw new Error("no port");
     const { log, closed } = closings();
-    const app = await createApp(settings({ PORT: String(taken.port) }), { log });
+    const app = await createApp(settings({ PORT: String(taken.port) }), { clock: systemClock, log });
     await expect(app.listen()).rejects.toThrow(String(taken.port));
     const opened = PARTS.slice(0, PARTS.indexOf("listener"));
     expect(closed).toEqual(opened.toReversed().map((part) => `${part} closed`));
@@ -78,11 +80,11 @@ describe("a node", () => {
     const { log, closed } = closings();
     // A folder in place of the token file cannot be read.
     const config = settings({ DATA_DIR: join(dataDir, "nested") });
-    await createApp(config, { log }).then((app) => app.close());
+    await createApp(config, { clock: systemClock, log }).then((app) => app.close());
     closed.length = 0;
     await rm(join(dataDir, "nested", "internal.token"));
     await mkdir(join(dataDir, "nested", "internal.token"));
-    await expect(createApp(config, { log })).rejects.toThrow();
+    await expect(createApp(config, { clock: systemClock, log })).rejects.toThrow();
     expect(closed).toEqual(["bus", "calls to providers", "db"].map((part) => `${part} closed`));
   });
 });

@@ -1,5 +1,7 @@
 // The schema guarantees that every row has its parents and its tenant. Every exception has a reason.
+
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { systemClock } from "../../server/core/clock.ts";
 import { type Db, openDb } from "../../server/platform/database/db.ts";
 import { silentLog } from "../../server/platform/telemetry/log.ts";
 import { type ForeignKey, insertRow, readForeignKeys, sampleRow, writeRow } from "../kit/gateway/rows.ts";
@@ -74,7 +76,7 @@ const UNIQUE_EVERYWHERE: Readonly<Record<string, string>> = {
 let db: Db;
 let foreignKeys: readonly ForeignKey[];
 beforeAll(async () => {
-  db = await openDb({ url: await createTestDatabase(), poolSize: 1, log: silentLog });
+  db = await openDb({ clock: systemClock, url: await createTestDatabase(), poolSize: 1, log: silentLog });
   foreignKeys = await readForeignKeys(db);
 });
 afterAll(() => db.close());

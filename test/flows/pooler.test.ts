@@ -1,5 +1,7 @@
 // PgBouncer in transaction mode between gateway and PostgreSQL: no statement relies on its session.
+
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { systemClock } from "../../server/core/clock.ts";
 import { migrate } from "../../server/platform/database/migrations/migrate.ts";
 import { online } from "../channel/harness.ts";
 import { eventually } from "../kit/checks/eventually.ts";
@@ -26,7 +28,7 @@ afterAll(async () => {
 
 test("three migrations at once through the pooler migrate an empty database once", async () => {
   const url = pooler.through(await createEmptyDatabase());
-  const applied = await Promise.all([migrate({ url }), migrate({ url }), migrate({ url })]);
+  const applied = await Promise.all([migrate({ clock: systemClock, url }), migrate({ clock: systemClock, url }), migrate({ clock: systemClock, url })]);
   expect(applied.filter((names) => names.length > 0)).toHaveLength(1);
 });
 
@@ -35,11 +37,11 @@ test("a migration leaves no lock in a session that the pooler keeps, so the seco
   try {
     const direct = new URL(await createEmptyDatabase());
     const url = lasting.through(direct.href);
-    expect(await migrate({ url })).not.toEqual([]);
+    expect(await migrate({ clock: systemClock, url })).not.toEqual([]);
     const locks = "select count(*)::int as held from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = $1)";
     const held = await withClient(inject("databaseUrl"), async (client) => (await client.query(locks, [direct.pathname.slice(1)])).rows);
     expect(held).toEqual([{ held: 0 }]);
-    expect(await migrate({ url })).toEqual([]);
+    expect(await migrate({ clock: systemClock, url })).toEqual([]);
   } finally {
     await lasting.close();
   }

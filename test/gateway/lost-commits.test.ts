@@ -152,7 +152,7 @@ describe("timeouts", () => {
   let db: Db;
   let gate = Promise.resolve();
   beforeAll(async () => {
-    db = await openDb({ url: await createTestDatabase(), poolSize: 4, log: silentLog, namedStatements });
+    db = await openDb({ clock: systemClock, url: await createTestDatabase(), poolSize: 4, log: silentLog, namedStatements });
     await db.execute("create table effects (name text not null)");
     await db.execute(`create function dawdle() returns trigger language plpgsql as $$ begin
       if new.name like 'slow%' then perform pg_sleep(1); end if; return null; end $$`);

@@ -1,6 +1,8 @@
 // One key has one effect: under concurrency, after a crash, and for a day.
+
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { systemClock } from "../../server/core/clock.ts";
 import type { IdempotentCall, KnownCall, StoredAnswer } from "../../server/core/ports/idempotency.ts";
 import { type Db, openDb } from "../../server/platform/database/db.ts";
 import { createIdempotency, type PostgresIdempotencyStore } from "../../server/platform/idempotency.ts";
@@ -13,7 +15,7 @@ let url = "";
 let idempotency: PostgresIdempotencyStore;
 beforeAll(async () => {
   url = await createTestDatabase();
-  db = await openDb({ url, poolSize: 5, log: silentLog });
+  db = await openDb({ clock: systemClock, url, poolSize: 5, log: silentLog });
   idempotency = createIdempotency({ db, secretBox: createSecretBox(randomBytes(32)) });
   await db.execute("create table effects (scope text not null)");
 });

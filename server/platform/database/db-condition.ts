@@ -1,6 +1,6 @@
 // Whether the database serves writes: a probe on a session of its own asks, and the writes of the last seconds that failed count.
 import pg from "pg";
-import { type Clock, systemClock } from "../../core/clock.ts";
+import type { Clock } from "../../core/clock.ts";
 import type { Work } from "../../core/work.ts";
 import type { Log } from "../telemetry/log.ts";
 import { meaningOf, type Readiness } from "./db-errors.ts";
@@ -32,7 +32,7 @@ export interface ConditionDeps {
   readonly log: Log;
   /** The probe has met another kind of server than before. */
   readonly onChange: () => void;
-  readonly clock?: Clock;
+  readonly clock: Clock;
 }
 
 export interface DatabaseCondition {
@@ -43,7 +43,7 @@ export interface DatabaseCondition {
   close(): Promise<void>;
 }
 
-export const createCondition = ({ url, applicationName, log, onChange, clock = systemClock }: ConditionDeps): DatabaseCondition => {
+export const createCondition = ({ url, applicationName, log, onChange, clock }: ConditionDeps): DatabaseCondition => {
   const pool = new pg.Pool({
     connectionString: url,
     max: 1,

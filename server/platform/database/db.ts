@@ -1,5 +1,6 @@
 // The way to PostgreSQL: Prisma for what people read and write, raw SQL for what is hot, one pool of connections under both.
 import type pg from "pg";
+import type { Clock } from "../../core/clock.ts";
 import type { Clients, Tx } from "../../core/database.ts";
 import { nameOfStatement, type Statement } from "../../core/statements.ts";
 import { currentWork, type Work } from "../../core/work.ts";
@@ -56,6 +57,7 @@ export interface Db extends Sql, Clients {
 }
 
 export interface DbOptions {
+  readonly clock: Clock;
   readonly url: string;
   readonly poolSize: number;
   /** Absent: all work shares all sessions. Their sum replaces `poolSize`. */
@@ -76,6 +78,7 @@ const LIST_MS = 3_000;
 const sumOf = ({ sizes }: Bulkheads): number => Object.values(sizes).reduce((sum, size) => sum + size, 0);
 
 export const openDb = async ({
+  clock,
   url,
   poolSize,
   bulkheads,
@@ -85,7 +88,7 @@ export const openDb = async ({
   applicationName = "mooring",
   namedStatements = true,
 }: DbOptions): Promise<Db> => {
-  const condition = createCondition({ url, applicationName, log, onChange: () => pool.replaceAll() });
+  const condition = createCondition({ clock, url, applicationName, log, onChange: () => pool.replaceAll() });
   const pool = openPool({
     url,
     listMs,

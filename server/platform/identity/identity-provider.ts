@@ -23,7 +23,7 @@ import {
   randomState,
 } from "openid-client";
 import type { TokenRefusal } from "../../../protocol/index.ts";
-import { type Clock, systemClock } from "../../core/clock.ts";
+import type { Clock } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Outbound, OutboundError } from "../../core/ports/outbound.ts";
 import { isStorableText } from "../../core/rows/storable.ts";
@@ -159,7 +159,7 @@ const personOf = (claims: Readonly<Record<string, unknown>>, tenantClaim: string
   return { ...known, emailVerified: known.email !== null && verified === true, name: isName ? name.slice(0, MAX_NAME).toWellFormed() : null };
 };
 
-export const createIdentityProvider = (settings: ProviderSettings, clock: Pick<Clock, "elapsed"> = systemClock): IdentityProvider => {
+export const createIdentityProvider = (settings: ProviderSettings, clock: Pick<Clock, "elapsed">): IdentityProvider => {
   const configuration = createDiscovery(settings, clock);
 
   /** Its ID token comes from the provider itself over TLS, which vouches for it as a signature would: rotated keys play no part. */

@@ -13,7 +13,7 @@ import {
   SignJWT,
 } from "jose";
 import type { TokenRefusal } from "../../../protocol/index.ts";
-import { type Clock, DAY_SECONDS, systemClock } from "../../core/clock.ts";
+import { type Clock, DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Outbound } from "../../core/ports/outbound.ts";
 import { createKeySet } from "./key-set.ts";
@@ -131,7 +131,7 @@ export const createOidcTokens = (
   issuer: string,
   jwksUri: string | undefined,
   { outbound, ...settings }: TokenSettings & { readonly outbound: Outbound },
-  clock: Clock = systemClock,
+  clock: Clock,
 ): Tokens => {
   const uri = jwksUri ?? `${issuer.replace(/\/$/, "")}/.well-known/jwks.json`;
   const verify = createVerify(createKeySet(uri, outbound, clock), issuer, { ...settings, maxLifeSeconds: OIDC_MAX_LIFE, clock });
@@ -166,15 +166,16 @@ export const localIssuerDocuments = ({ jwks }: LocalIssuer, issuer: () => string
   ]);
 
 /** The issuer of installations without an identity provider: same tokens, same checks; every node serves its keys. */
-export const createLocalTokens = async (privateJwk: JWK, settings: TokenSettings): Promise<Tokens> => {
+export const createLocalTokens = async (privateJwk: JWK, settings: TokenSettings, clock: Clock): Promise<Tokens> => {
   const { d: _secret, ...publicJwk } = privateJwk;
   const jwks = { keys: [publicJwk] };
   const signingKey = (await importJWK(privateJwk, "EdDSA")) as CryptoKey;
   // RFC 9068, so that libraries accept it as an access token. Claims that are undefined do not appear.
-  const mint: LocalIssuer["mint"] = ({ issuer, userId, email, emailVerified = true, tenantId, sessionId, signedInAt = systemClock.now(), ttlSeconds }) =>
-    new SignJWT({
+  const mint: LocalIssuer["mint"] = ({ issuer, userId, email, emailVerified = true, tenantId, sessionId, signedInAt, ttlSeconds }) => {
+    const now = clock.now();
+    return new SignJWT({
       client_id: LOCAL_CLIENT,
-      auth_time: Math.floor(signedInAt.getTime() / 1_000),
+      auth_time: Math.floor((signedInAt ?? now).getTime() / 1_000),
       ...(email === undefined ? {} : { email, email_verified: emailVerified }),
       [settings.tenantClaim]: tenantId,
       [SESSION_CLAIM]: sessionId,
@@ -184,12 +185,13 @@ export const createLocalTokens = async (privateJwk: JWK, settings: TokenSettings
       .setIssuer(issuer)
       .setAudience(settings.audience)
       .setJti(crypto.randomUUID())
-      .setIssuedAt()
-      .setExpirationTime(`${ttlSeconds}s`)
+      .setIssuedAt(now)
+      .setExpirationTime(secondsFromNow(ttlSeconds, now))
       .sign(signingKey);
+  };
   return {
     // The key is ours alone, so tokens survive a move of the gateway to another URL.
-    verify: createVerify(createLocalJWKSet(jwks), null, { ...settings, maxLifeSeconds: LOCAL_MAX_LIFE, clock: systemClock }),
+    verify: createVerify(createLocalJWKSet(jwks), null, { ...settings, maxLifeSeconds: LOCAL_MAX_LIFE, clock }),
     issuer: null,
     audience: settings.audience,
     jwksUri: LOCAL_JWKS_PATH,

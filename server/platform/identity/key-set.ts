@@ -1,6 +1,6 @@
 // The published keys (JWKS) of an identity provider, fetched on demand, seldom, within limits of size and time.
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from "jose";
-import { type Clock, systemClock } from "../../core/clock.ts";
+import type { Clock } from "../../core/clock.ts";
 import type { Outbound } from "../../core/ports/outbound.ts";
 
 /** The provider's keys cannot be fetched, so nobody knows whether the token is good. */
@@ -37,7 +37,7 @@ const fetchKeys = async (uri: string, outbound: Outbound): Promise<JWTVerifyGetK
 };
 
 /** Rejects with KeysUnavailable while the provider cannot be asked for the key, and with JOSE's own error when it has no such key. */
-export const createKeySet = (uri: string, outbound: Outbound, clock: Pick<Clock, "elapsed"> = systemClock): JWTVerifyGetKey => {
+export const createKeySet = (uri: string, outbound: Outbound, clock: Pick<Clock, "elapsed">): JWTVerifyGetKey => {
   let keys: JWTVerifyGetKey | null = null;
   let fetchedAt = Number.NEGATIVE_INFINITY;
   const askedAt = { age: Number.NEGATIVE_INFINITY, search: Number.NEGATIVE_INFINITY };

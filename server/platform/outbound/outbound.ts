@@ -4,7 +4,7 @@ import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { LRUCache } from "lru-cache";
 import { Client, type Dispatcher, Pool } from "undici";
-import { type Clock, systemClock } from "../../core/clock.ts";
+import type { Clock } from "../../core/clock.ts";
 import { type Outbound, type OutboundCall, OutboundError } from "../../core/ports/outbound.ts";
 import { type ConnectDeps, createConnect, refuseBlocked, type Wire } from "./connect.ts";
 import { Exchange } from "./exchange.ts";
@@ -33,7 +33,7 @@ export interface OutboundDeps {
   /** Null trusts every URL: the operator named it. */
   readonly guard: OutboundGuard | null;
   readonly onBlocked: (blocked: Blocked) => void;
-  readonly clock?: Pick<Clock, "elapsed">;
+  readonly clock: Pick<Clock, "elapsed">;
   readonly settings?: Partial<OutboundSettings> | undefined;
 }
 
@@ -113,7 +113,7 @@ const judgeTrusted: JudgeUrl = (text) => {
   return { url, refusal, address: null };
 };
 
-export const createOutbound = ({ guard, onBlocked, clock = systemClock, settings: given }: OutboundDeps): OpenOutbound => {
+export const createOutbound = ({ guard, onBlocked, clock, settings: given }: OutboundDeps): OpenOutbound => {
   const settings = { ...DEFAULTS, ...given };
   const { judgeUrl, judgeAddress } = guard ?? { judgeUrl: judgeTrusted, judgeAddress: null };
   const findAddresses = createFindAddresses(settings);
@@ -178,5 +178,5 @@ export const createOutbound = ({ guard, onBlocked, clock = systemClock, settings
 };
 
 /** For addresses that the operator names, which may be private and stand in /etc/hosts: the same bounds without the guard. */
-export const createTrustedOutbound = (settings?: Partial<OutboundSettings>): OpenOutbound =>
-  createOutbound({ guard: null, onBlocked: () => undefined, settings: { newResolver: null, ...settings } });
+export const createTrustedOutbound = (clock: OutboundDeps["clock"], settings?: Partial<OutboundSettings>): OpenOutbound =>
+  createOutbound({ guard: null, onBlocked: () => undefined, clock, settings: { newResolver: null, ...settings } });

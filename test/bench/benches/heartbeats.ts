@@ -1,5 +1,7 @@
 // Presence in PostgreSQL: rows per second through the product's flush, beside one prisma.update each, and the lag of a row behind its socket.
+
 import { randomUUID } from "node:crypto";
+import { systemClock } from "../../../server/core/clock.ts";
 import { createPresence } from "../../../server/features/devices/presence.ts";
 import { deviceSettings } from "../../../server/features/devices/settings.ts";
 import { createBatch } from "../../../server/platform/database/batch.ts";
@@ -55,7 +57,7 @@ export const heartbeats = (stage: BenchStage, plan: BenchPlan, agents: number): 
     await loader.cut();
     await gateway.stop();
 
-    const db = await openDb({ url: scope.databaseUrl, poolSize: AT_ONCE, log: silentLog });
+    const db = await openDb({ clock: systemClock, url: scope.databaseUrl, poolSize: AT_ONCE, log: silentLog });
     scope.add(() => db.close());
     const rows = await scope.query<{ device_id: string; epoch: string }>(
       "update device_presence set epoch = epoch + 1, session_id = $2, connectivity = 'realtime' where tenant_id = $1 returning device_id, epoch",

@@ -1,9 +1,10 @@
 // An identity provider: its key server, its keys, and everything that looks like one of its access tokens but is not.
+
 import { createServer, type Server, type ServerResponse } from "node:http";
 import { type CryptoKey, exportJWK, exportSPKI, generateKeyPair, type JWK, SignJWT, UnsecuredJWT } from "jose";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { TOKEN_REFUSALS, type TokenRefusal } from "../../../protocol/index.ts";
-import { createTestClock } from "../../../server/core/clock.ts";
+import { createTestClock, systemClock } from "../../../server/core/clock.ts";
 import { createOidcTokens } from "../../../server/platform/identity/jwt.ts";
 import { createTrustedOutbound } from "../../../server/platform/outbound/outbound.ts";
 import { silentLog } from "../../../server/platform/telemetry/log.ts";
@@ -292,7 +293,7 @@ describe("unavailable provider", () => {
     await other.close();
   });
 
-  const SETTINGS = { audience: AUDIENCE, tenantClaim: "tenant_id", outbound: createTrustedOutbound() };
+  const SETTINGS = { audience: AUDIENCE, tenantClaim: "tenant_id", outbound: createTrustedOutbound(systemClock) };
   const open = (uri?: string) => {
     const clock = createTestClock(new Date());
     return { ...createOidcTokens(provider.issuer, uri, SETTINGS, clock), clock };

@@ -1,6 +1,7 @@
 // Sign-in at an identity provider through the browser: the whole flow with a real provider, and everything that may go wrong on the way.
+
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { createTestClock } from "../../../server/core/clock.ts";
+import { createTestClock, systemClock } from "../../../server/core/clock.ts";
 import { createIdentityProvider } from "../../../server/platform/identity/identity-provider.ts";
 import { createTrustedOutbound } from "../../../server/platform/outbound/outbound.ts";
 import { withTimeout } from "../../../server/platform/timeout.ts";
@@ -279,7 +280,7 @@ describe("unavailable provider", () => {
       clientSecret: "s",
       scopes: "openid",
       tenantClaim: "tenant_id",
-      outbound: createTrustedOutbound(),
+      outbound: createTrustedOutbound(systemClock),
     };
     return { clock, idp: createIdentityProvider({ ...settings, redirectUri: () => `${world.url}/v1/auth/callback` }, clock) };
   };

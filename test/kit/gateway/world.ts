@@ -8,6 +8,7 @@ import pg from "pg";
 import { type AgentIdentity, type AppRouter, type Role, signedHeaders, type TenantId } from "../../../protocol/index.ts";
 import { type App, type AppSettings, createApp } from "../../../server/app.ts";
 import { readConfig } from "../../../server/config.ts";
+import { systemClock } from "../../../server/core/clock.ts";
 import { newId } from "../../../server/core/ids.ts";
 import { type AppCatalogue, loadAppCatalogue } from "../../../server/features/apps/index.ts";
 import { createOpenApi } from "../../../server/gateway/openapi/document.ts";
@@ -141,7 +142,7 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, opt
     AGENT_RELEASES_DIR: join(import.meta.dirname, "../agent-releases"),
     ...env,
   });
-  const app: App = await createApp(config, { log, settings: { lingerMs: 0, catalogue: readCatalogue(), ...settings } });
+  const app: App = await createApp(config, { clock: systemClock, log, settings: { lingerMs: 0, catalogue: readCatalogue(), ...settings } });
   await app.listen();
   const url = app.publicUrl();
   const sql = new pg.Pool({ connectionString: databaseUrl, max: 2 });

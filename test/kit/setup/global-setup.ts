@@ -1,4 +1,5 @@
 // One PostgreSQL for the whole test run, with a migrated template that every test file clones. It ends with the run, however the run ends.
+
 import { existsSync } from "node:fs";
 import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -6,6 +7,7 @@ import { join } from "node:path";
 import pg from "pg";
 import type { TestProject } from "vitest/node";
 import { contract, type Group } from "../../../protocol/index.ts";
+import { systemClock } from "../../../server/core/clock.ts";
 import { migrate } from "../../../server/platform/database/migrations/migrate.ts";
 import { openEmbeddedPostgres } from "../../../server/platform/postgres/embedded-postgres.ts";
 import { silentLog } from "../../../server/platform/telemetry/log.ts";
@@ -70,7 +72,7 @@ const setUp = async (project: TestProject): Promise<() => Promise<void>> => {
     await admin.end();
     const template = new URL(server.url);
     template.pathname = `/${TEMPLATE}`;
-    await migrate({ url: template.href });
+    await migrate({ clock: systemClock, url: template.href });
     await writeFile(emittedFile, "");
     project.provide("emittedFile", emittedFile);
     project.provide("databaseUrl", server.url);

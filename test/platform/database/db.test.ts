@@ -1,5 +1,7 @@
 // Access to PostgreSQL: one transaction for Prisma and raw SQL, clear errors, and recovery after every lost session.
+
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { systemClock } from "../../../server/core/clock.ts";
 import { type Db, openDb, type Sql } from "../../../server/platform/database/db.ts";
 import { databaseError, isUnavailable, isUndone, isUniqueViolation } from "../../../server/platform/database/db-errors.ts";
 import { silentLog } from "../../../server/platform/telemetry/log.ts";
@@ -11,7 +13,7 @@ let url = "";
 let db: Db;
 beforeAll(async () => {
   url = await createTestDatabase();
-  db = await openDb({ url, poolSize: 6, log: silentLog });
+  db = await openDb({ clock: systemClock, url, poolSize: 6, log: silentLog });
   await db.execute("create table counters (id int primary key, value int8 not null)");
   await db.execute("insert into counters values (1, 0), (2, 0)");
   await insertRow(db, "deployments", { tenant_id: "ten_1", deployment_id: "dep_1" });
@@ -72,7 +74,7 @@ describe("raw SQL", () => {
     await withClient(url, (client) =>
       client.query("do $$ begin execute format('alter database %I set timezone = ''Asia/Tokyo''', current_database()); end $$"),
     );
-    const other = await openDb({ url, poolSize: 1, log: silentLog });
+    const other = await openDb({ clock: systemClock, url, poolSize: 1, log: silentLog });
     const createdAt = new Date("2030-06-01T12:00:00.000Z");
     await other.system.device.create({ data: { ...device("dev_zone"), createdAt } });
     expect(await other.query("select created_at from devices where device_id = 'dev_zone'")).toEqual([{ created_at: createdAt }]);
@@ -293,7 +295,7 @@ describe("errors", () => {
       const refusal = databaseError(await failure(work));
       return refusal?.code === "DATABASE_BUSY" ? refusal.details?.["reason"] : refusal?.code;
     };
-    const full = await openDb({ url, poolSize: 1, log: silentLog });
+    const full = await openDb({ clock: systemClock, url, poolSize: 1, log: silentLog });
     const taken = full.query("select pg_sleep(6)");
     const reasons = await withClient(url, async (client) => {
       await client.query("begin; update counters set value = value where id = 1; lock devices");
@@ -307,7 +309,7 @@ describe("errors", () => {
         reasonOf(db.query("select pg_sleep(9)")),
         reasonOf(full.query("select 1")),
         reasonOf(full.system.device.count()),
-        reasonOf(openDb({ url: "postgresql://a:b@127.0.0.1:1/c", poolSize: 1, log: silentLog })),
+        reasonOf(openDb({ clock: systemClock, url: "postgresql://a:b@127.0.0.1:1/c", poolSize: 1, log: silentLog })),
       ]);
     });
     expect(reasons).toEqual([
@@ -328,7 +330,7 @@ describe("errors", () => {
   }, 20_000);
 
   test("a missing database counts as unavailable", async () => {
-    expect(isUnavailable(await failure(openDb({ url: "postgresql://a:b@127.0.0.1:1/c", poolSize: 1, log: silentLog })))).toBe(true);
+    expect(isUnavailable(await failure(openDb({ clock: systemClock, url: "postgresql://a:b@127.0.0.1:1/c", poolSize: 1, log: silentLog })))).toBe(true);
   });
 });
 

@@ -1,7 +1,9 @@
 // The wall around the devices of a limited caller in Prisma calls: over every model whose rows belong to a device, so that a new model is inside.
+
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Prisma } from "../../../prisma/generated/client.ts";
 import { createAccess } from "../../../server/core/access.ts";
+import { systemClock } from "../../../server/core/clock.ts";
 import { newId } from "../../../server/core/ids.ts";
 import type { SystemScope } from "../../../server/core/scope.ts";
 import { type Db, openDb } from "../../../server/platform/database/db.ts";
@@ -35,7 +37,7 @@ const as = (selector: { deviceIds?: string[]; tags?: string[]; fleetIds?: string
 });
 
 beforeAll(async () => {
-  db = await openDb({ url: await createTestDatabase(), poolSize: 2, log: silentLog });
+  db = await openDb({ clock: systemClock, url: await createTestDatabase(), poolSize: 2, log: silentLog });
   // Rows of any content will do.
   await db.query(`do $$ declare c record; begin
     for c in select conrelid::regclass as t, conname from pg_constraint where contype = 'c' and connamespace = 'public'::regnamespace

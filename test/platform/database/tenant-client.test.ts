@@ -1,6 +1,8 @@
 // The wall between tenants in Prisma calls: generated over every model with a tenant and every operation, so that a new model is inside from its first day.
+
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Prisma } from "../../../prisma/generated/client.ts";
+import { systemClock } from "../../../server/core/clock.ts";
 import type { OperationName, TenantModelName } from "../../../server/core/database.ts";
 import { type Db, openDb } from "../../../server/platform/database/db.ts";
 import { silentLog } from "../../../server/platform/telemetry/log.ts";
@@ -10,7 +12,7 @@ let url = "";
 let db: Db;
 beforeAll(async () => {
   url = await createTestDatabase();
-  db = await openDb({ url, poolSize: 4, log: silentLog });
+  db = await openDb({ clock: systemClock, url, poolSize: 4, log: silentLog });
   // The wall stands without help of PostgreSQL's: rows of any tenant, with whatever else in them.
   await withClient(url, (client) =>
     client.query(`do $$ declare c record; begin

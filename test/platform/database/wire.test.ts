@@ -1,6 +1,8 @@
 // Values as text, as PostgreSQL reads and writes them: compared with a real server, value by value.
+
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { systemClock } from "../../../server/core/clock.ts";
 import { type Db, openDb } from "../../../server/platform/database/db.ts";
 import { arrayText, readTimestamp } from "../../../server/platform/database/pg-text-format.ts";
 import { SEED } from "../../kit/gateway/seed.ts";
@@ -9,7 +11,7 @@ import { createTestDatabase } from "../../kit/stores/database.ts";
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 let db: Db;
 beforeAll(async () => {
-  db = await openDb({ url: await createTestDatabase(), poolSize: 2, log: silent as never });
+  db = await openDb({ clock: systemClock, url: await createTestDatabase(), poolSize: 2, log: silent as never });
 });
 afterAll(async () => {
   await db.close();

@@ -1,7 +1,9 @@
 // The master key can change while the installation runs, and no other key is taken for it.
+
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { systemClock } from "../../../server/core/clock.ts";
 import { createAudit } from "../../../server/features/audit/index.ts";
 import { type Db, openDb } from "../../../server/platform/database/db.ts";
 import { migrate } from "../../../server/platform/database/migrations/migrate.ts";
@@ -16,7 +18,7 @@ import { createEmptyDatabase, createTestDatabase, namedStatements, withClient } 
 const PLACES = Object.entries<SealedPlace>(SEALED).flatMap(([kind, place]) => place.columns.map((column) => ({ ...place, kind, column })));
 const opened: Db[] = [];
 const open = async (url: string): Promise<Db> => {
-  const db = await openDb({ url, poolSize: 4, namedStatements, log: silentLog });
+  const db = await openDb({ clock: systemClock, url, poolSize: 4, namedStatements, log: silentLog });
   opened.push(db);
   return db;
 };
@@ -79,14 +81,14 @@ describe("the rotation", () => {
   let sql: pg.Pool;
   const both = createSecretBox(next, former);
   const rotate = (box: SecretBox, onProgress: (progress: KeyProgress) => void = () => undefined) =>
-    rotateKey({ sql, secretBox: box, resign: createAudit({ db, secretBox: box, keepDays: 365 }).resign, onProgress });
+    rotateKey({ sql, secretBox: box, resign: createAudit({ clock: systemClock, db, secretBox: box, keepDays: 365 }).resign, onProgress });
   beforeAll(async () => {
     url = await createTestDatabase();
     db = await open(url);
     sql = new pg.Pool({ connectionString: url, max: 1 });
     await withClient(url, (client) => insertRow(client, "tenants", { tenant_id: "ten_a" }));
     await fill(url, createSecretBox(former), 205);
-    await migrate({ url, check: (sql) => checkMasterKey(sql, createSecretBox(former)) });
+    await migrate({ clock: systemClock, url, check: (sql) => checkMasterKey(sql, createSecretBox(former)) });
   }, 120_000);
 
   afterAll(() => sql.end());
@@ -106,7 +108,9 @@ describe("the rotation", () => {
     await expect(interrupted).rejects.toThrow("killed");
     const between = await read(url, both);
     expect(new Set(Object.values(between).flatMap(({ keys }) => keys)).size).toBe(2);
-    await expect(migrate({ url, check: (sql) => checkMasterKey(sql, createSecretBox(next)) })).rejects.toThrow(/MASTER_KEY: .*another master key/);
+    await expect(migrate({ clock: systemClock, url, check: (sql) => checkMasterKey(sql, createSecretBox(next)) })).rejects.toThrow(
+      /MASTER_KEY: .*another master key/,
+    );
 
     const { resealed, unreadable } = await rotate(both);
     expect({ isRest: resealed > 0, unreadable }).toEqual({ isRest: true, unreadable: 0 });
@@ -116,7 +120,7 @@ describe("the rotation", () => {
   });
 
   test("that is done lets the new key start alone and refuses the former one", async () => {
-    const start = (key: Uint8Array) => migrate({ url, check: (sql) => checkMasterKey(sql, createSecretBox(key)) });
+    const start = (key: Uint8Array) => migrate({ clock: systemClock, url, check: (sql) => checkMasterKey(sql, createSecretBox(key)) });
     expect(await start(next)).toEqual([]);
     await expect(start(former)).rejects.toThrow(/MASTER_KEY: .*MASTER_KEY_OTHER.*master-key rotate/);
     expect(await rotate(createSecretBox(next))).toMatchObject({ resealed: 0, unreadable: 0 });
@@ -127,13 +131,13 @@ describe("the rotation", () => {
     await withClient(url, (client) => insertRow(client, "mails", { mail_id: "lost", content: third.seal("lost", "mail|lost") }));
     const again = createSecretBox(former, next);
     expect(await rotate(again)).toMatchObject({ unreadable: 1 });
-    await expect(migrate({ url, check: (sql) => checkMasterKey(sql, createSecretBox(former)) })).rejects.toThrow(/another master key/);
+    await expect(migrate({ clock: systemClock, url, check: (sql) => checkMasterKey(sql, createSecretBox(former)) })).rejects.toThrow(/another master key/);
   });
 });
 
 test("the audit log's chains are signed again, and one that somebody has moved is still found", async () => {
   const db = await open(await createTestDatabase());
-  const auditOf = (box: SecretBox) => createAudit({ db, secretBox: box, keepDays: 365 });
+  const auditOf = (box: SecretBox) => createAudit({ clock: systemClock, db, secretBox: box, keepDays: 365 });
   const actor = { type: "operator", id: "cli", email: null } as const;
   for (const tenantId of ["ten_a", "ten_b"])
     await db.tx(async (tx) => {
@@ -155,7 +159,9 @@ test("the audit log's chains are signed again, and one that somebody has moved i
 describe("the check at start", () => {
   test("of two first starts with different keys, one is refused", async () => {
     const url = await createEmptyDatabase();
-    const starts = await Promise.allSettled([former, next].map((key) => migrate({ url, check: (sql) => checkMasterKey(sql, createSecretBox(key)) })));
+    const starts = await Promise.allSettled(
+      [former, next].map((key) => migrate({ clock: systemClock, url, check: (sql) => checkMasterKey(sql, createSecretBox(key)) })),
+    );
     expect(starts.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
   });
 
@@ -164,7 +170,7 @@ describe("the check at start", () => {
     await withClient(url, (client) =>
       insertRow(client, "devices", { tenant_id: "ten_a", device_id: "dev_a", secret: createSecretBox(former).seal("s", "device-secret|ten_a|dev_a") }),
     );
-    const start = (key: Uint8Array) => migrate({ url, check: (sql) => checkMasterKey(sql, createSecretBox(key)) });
+    const start = (key: Uint8Array) => migrate({ clock: systemClock, url, check: (sql) => checkMasterKey(sql, createSecretBox(key)) });
     await expect(start(next)).rejects.toThrow(/MASTER_KEY: this database is sealed with another master key/);
     expect(await start(former)).toEqual([]);
     await expect(start(next)).rejects.toThrow(/another master key/);

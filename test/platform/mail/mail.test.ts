@@ -1,7 +1,8 @@
 // Outgoing mail: sent by one node, kept while the server is away, given up when it is refused, and never able to carry a header of a stranger's.
+
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createTestClock } from "../../../server/core/clock.ts";
+import { createTestClock, systemClock } from "../../../server/core/clock.ts";
 import { renderLetter } from "../../../server/core/ports/mail.ts";
 import { type Db, openDb } from "../../../server/platform/database/db.ts";
 import { createSecretBox } from "../../../server/platform/keys/secrets.ts";
@@ -17,7 +18,7 @@ const letter = { subject: "Come in", lines: ["Hello", 'a < b & "c"'], link: { la
 
 let db: Db;
 beforeAll(async () => {
-  db = await openDb({ url: await createTestDatabase(), poolSize: 8, log: silentLog, namedStatements });
+  db = await openDb({ clock: systemClock, url: await createTestDatabase(), poolSize: 8, log: silentLog, namedStatements });
 });
 afterAll(() => db.close());
 

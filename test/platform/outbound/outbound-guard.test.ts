@@ -1,6 +1,8 @@
 // No notation of a private address and no trick of a name server makes the outbound client connect to it.
+
 import { Resolver } from "node:dns/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { systemClock } from "../../../server/core/clock.ts";
 import type { OutboundError } from "../../../server/core/ports/outbound.ts";
 import { type Blocked, createOutbound, type OpenOutbound, type OutboundSettings } from "../../../server/platform/outbound/outbound.ts";
 import { createOutboundGuard, type GuardSettings } from "../../../server/platform/outbound/url.ts";
@@ -38,7 +40,12 @@ const newResolver = () => {
 const open = (given: Partial<GuardSettings> | null, settings: Partial<OutboundSettings> = {}): OpenOutbound => {
   const guard =
     given === null ? null : createOutboundGuard({ allowCidrs: ["127.0.0.2/32"], allowHttp: true, ownUrls: () => [OWN], isOwn: () => false, ...given });
-  const outbound = createOutbound({ guard, onBlocked: (each) => blocked.push(each), settings: { newResolver, systemLookup: null, ...settings } });
+  const outbound = createOutbound({
+    clock: systemClock,
+    guard,
+    onBlocked: (each) => blocked.push(each),
+    settings: { newResolver, systemLookup: null, ...settings },
+  });
   opened.push(outbound);
   return outbound;
 };

@@ -5,6 +5,7 @@ import { readFile } from "node:fs/promises";
 import type { AddressInfo, Socket } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { systemClock } from "../../../server/core/clock.ts";
 import type { OutboundAnswer, OutboundCall, OutboundError } from "../../../server/core/ports/outbound.ts";
 import { createOutbound, type OpenOutbound, type OutboundSettings } from "../../../server/platform/outbound/outbound.ts";
 import { createOutboundGuard } from "../../../server/platform/outbound/url.ts";
@@ -22,7 +23,7 @@ afterEach(async () => {
 
 const open = (settings: Partial<OutboundSettings> = {}): OpenOutbound => {
   const guard = createOutboundGuard({ allowCidrs: ["127.0.0.2/32", "127.0.0.1/32"], allowHttp: true, ownUrls: () => [], isOwn: () => false });
-  const outbound = createOutbound({ guard, onBlocked: () => undefined, settings });
+  const outbound = createOutbound({ clock: systemClock, guard, onBlocked: () => undefined, settings });
   closers.push(outbound.close);
   return outbound;
 };

@@ -1,6 +1,8 @@
 // Readers of dispatched events see each tenant's events with the numbers that the relay gave them, wherever a round or a statement began or ended.
+
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { contract, type TenantId } from "../../../protocol/index.ts";
+import { systemClock } from "../../../server/core/clock.ts";
 import { type DispatchedEvent, happened } from "../../../server/core/events.ts";
 import { newId } from "../../../server/core/ids.ts";
 import { findEventVersion } from "../../../server/core/rows/event-version.ts";
@@ -15,7 +17,7 @@ import { createTestDatabase } from "../../kit/stores/database.ts";
 
 let db: Db;
 beforeAll(async () => {
-  db = await openDb({ url: await createTestDatabase(), poolSize: 4, log: silentLog });
+  db = await openDb({ clock: systemClock, url: await createTestDatabase(), poolSize: 4, log: silentLog });
 });
 afterAll(() => db.close());
 

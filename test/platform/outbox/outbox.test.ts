@@ -1,6 +1,8 @@
 // Events on a real database: none is skipped, each tenant's are numbered without gaps, and a failure delays only its own tenant.
+
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { contract, type TenantId } from "../../../protocol/index.ts";
+import { systemClock } from "../../../server/core/clock.ts";
 import { type DispatchedEvent, happened } from "../../../server/core/events.ts";
 import { newId } from "../../../server/core/ids.ts";
 import { type Db, openDb } from "../../../server/platform/database/db.ts";
@@ -11,7 +13,7 @@ import { createTestDatabase } from "../../kit/stores/database.ts";
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 // Each group has its own database, because the relay reads every event in one.
-const open = async (): Promise<Db> => openDb({ url: await createTestDatabase(), poolSize: 6, log: silent as never });
+const open = async (): Promise<Db> => openDb({ clock: systemClock, url: await createTestDatabase(), poolSize: 6, log: silent as never });
 const NEVER_MS = 3_600_000;
 
 const outboxOn = (db: Db, more: Partial<OutboxDeps> = {}) => {

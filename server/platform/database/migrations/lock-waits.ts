@@ -3,7 +3,7 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import type pg from "pg";
-import { isoText, systemClock } from "../../../core/clock.ts";
+import { type Clock, isoText } from "../../../core/clock.ts";
 import type { Waits } from "../../waits.ts";
 import { failureOf } from "../db-errors.ts";
 
@@ -18,6 +18,7 @@ export const PATIENCE_MS = 1_800_000;
 export const isLockTimeout = (error: unknown): boolean => failureOf(error) === "lock_timeout";
 
 export interface LockDeps {
+  readonly clock: Pick<Clock, "elapsed">;
   /** A session beside the one that waits, to look who blocks. */
   readonly observer: pg.Client;
   readonly waits: Waits;
@@ -35,7 +36,7 @@ export interface LockWait {
 /** Repeats the attempt until it gets its locks. The attempt limits its own wait and leaves nothing behind when it fails. */
 export const untilLocked = <T>({ on, marker }: LockWait, deps: LockDeps, attempt: () => Promise<T>): Promise<T> =>
   deps.waits.during({ on, at: deps.at }, async (why) => {
-    const until = systemClock.elapsed() + (deps.patienceMs ?? PATIENCE_MS);
+    const until = deps.clock.elapsed() + (deps.patienceMs ?? PATIENCE_MS);
     const look = createLook(deps.observer, marker, why);
     const timer = setInterval(look, LOOK_MS);
     try {
@@ -43,7 +44,7 @@ export const untilLocked = <T>({ on, marker }: LockWait, deps: LockDeps, attempt
         try {
           return await attempt();
         } catch (error) {
-          if (!isLockTimeout(error) || systemClock.elapsed() >= until) throw error;
+          if (!isLockTimeout(error) || deps.clock.elapsed() >= until) throw error;
         }
         await delay(PAUSE_MS);
       }

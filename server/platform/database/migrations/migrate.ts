@@ -1,6 +1,7 @@
 // Migrates a database to the newest version, safely when several nodes start at once.
 import type { MigrationList, SchemaEngine } from "@prisma/schema-engine-wasm";
 import type pg from "pg";
+import type { Clock } from "../../../core/clock.ts";
 import { placeOf, silentWaits, type Waits } from "../../waits.ts";
 import { watchTables } from "../audited-tables.ts";
 import { LOCK_TIMEOUT_MS, untilLocked } from "./lock-waits.ts";
@@ -12,6 +13,7 @@ import { fitSchema, SERVES_FROM, stateServes } from "./schema-guard.ts";
 export interface MigrateOptions {
   readonly url: string;
   /** The folder of migrations; tests set another than the package's own. */
+  readonly clock: Pick<Clock, "elapsed">;
   readonly folder?: string;
   readonly waits?: Waits;
   /** How long the database may be away before this fails; by default not at all. */
@@ -26,10 +28,10 @@ export interface MigrateOptions {
 
 /** Applies the missing migrations and returns the names of those that this call applied, oldest first. */
 export const migrate = async (options: MigrateOptions): Promise<readonly string[]> => {
-  const { url, folder = migrationsFolder(), waits = silentWaits, lockTimeoutMs = LOCK_TIMEOUT_MS } = options;
-  return withMigrationLock({ url, waits, connectWithinMs: options.connectWithinMs ?? 0 }, async (guard) => {
+  const { clock, url, folder = migrationsFolder(), waits = silentWaits, lockTimeoutMs = LOCK_TIMEOUT_MS } = options;
+  return withMigrationLock({ clock, url, waits, connectWithinMs: options.connectWithinMs ?? 0 }, async (guard) => {
     const migrationsList = await readMigrations(folder);
-    const locks = { observer: guard, waits, at: placeOf(url), lockTimeoutMs };
+    const locks = { clock, observer: guard, waits, at: placeOf(url), lockTimeoutMs };
     const nameOf = (script: string): string =>
       migrationsList.migrationDirectories.find(({ migrationFile: { content } }) => content.tag === "ok" && content.value === script)?.path ?? "unknown";
     return withSchemaEngine(

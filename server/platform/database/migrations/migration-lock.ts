@@ -2,7 +2,7 @@
 // A lock of a session would stay behind in a pooler that gives each transaction another session.
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
-import { systemClock } from "../../../core/clock.ts";
+import type { Clock } from "../../../core/clock.ts";
 import { placeOf, type Waits } from "../../waits.ts";
 import { isLoginRefused, isUnavailable } from "../db-errors.ts";
 import { describeSession, LOCK_TIMEOUT_MS, type OtherSession, PATIENCE_MS, SESSION_COLUMNS } from "./lock-waits.ts";
@@ -15,6 +15,7 @@ const PAUSE_MS = 500;
 const APPLICATION_NAME = "mooring migrate";
 
 export interface GuardOptions {
+  readonly clock: Pick<Clock, "elapsed">;
   readonly url: string;
   readonly waits: Waits;
   /** How long a database may be away; 0 reports the first failure. */
@@ -25,9 +26,9 @@ export interface GuardOptions {
 const mayComeBack = (error: unknown): boolean => isUnavailable(error) && !isLoginRefused(error);
 
 /** Connects, waiting for a database that is not there yet, and begins the transaction of the lock. */
-const beginGuard = ({ url, waits, connectWithinMs }: GuardOptions): Promise<pg.Client> =>
+const beginGuard = ({ clock, url, waits, connectWithinMs }: GuardOptions): Promise<pg.Client> =>
   waits.during({ on: "the database", at: placeOf(url) }, async (why) => {
-    const until = systemClock.elapsed() + connectWithinMs;
+    const until = clock.elapsed() + connectWithinMs;
     for (;;) {
       const guard = new pg.Client({
         connectionString: url,
@@ -44,7 +45,7 @@ const beginGuard = ({ url, waits, connectWithinMs }: GuardOptions): Promise<pg.C
         return guard;
       } catch (error) {
         void guard.end().catch(() => undefined);
-        if (!mayComeBack(error) || systemClock.elapsed() >= until) throw error;
+        if (!mayComeBack(error) || clock.elapsed() >= until) throw error;
         why(error instanceof Error ? error.message || String(Reflect.get(error, "code")) : String(error));
       }
       await delay(PAUSE_MS);
@@ -56,15 +57,15 @@ const begin = (guard: pg.Client): Promise<unknown> =>
     `begin;set local lock_timeout=${LOCK_TIMEOUT_MS};set local idle_in_transaction_session_timeout=0;set local transaction_isolation='read committed'`,
   );
 
-const takeLocks = (guard: pg.Client, { url, waits }: GuardOptions): Promise<void> =>
+const takeLocks = (guard: pg.Client, { clock, url, waits }: GuardOptions): Promise<void> =>
   waits.during({ on: "the migration lock", at: placeOf(url) }, async (why) => {
-    const until = systemClock.elapsed() + PATIENCE_MS;
+    const until = clock.elapsed() + PATIENCE_MS;
     for (;;) {
       // Without waiting within a statement: its snapshot would hold up the concurrent index that the lock's holder builds.
       const { rows } = await guard.query<{ taken: boolean }>(`select ${LOCKS.map((lock) => `pg_try_advisory_xact_lock(${lock})`).join(" and ")} as taken`);
       if (rows[0]?.taken === true) return;
       await guard.query("rollback");
-      if (systemClock.elapsed() >= until) throw new Error(`another process has held the migration lock for ${PATIENCE_MS / 60_000} minutes`);
+      if (clock.elapsed() >= until) throw new Error(`another process has held the migration lock for ${PATIENCE_MS / 60_000} minutes`);
       why(await holders(guard));
       await delay(PAUSE_MS);
       await begin(guard);

@@ -1,6 +1,8 @@
 // A newer build migrates the database while a reader, such as a dump, keeps the table open.
+
 import { cp, mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { systemClock } from "../../../../server/core/clock.ts";
 import { migrate } from "../../../../server/platform/database/migrations/migrate.ts";
 import { migrationsFolder } from "../../../../server/platform/database/migrations/schema-engine.ts";
 import { makeFolder } from "../../../kit/setup/workspace.ts";
@@ -44,6 +46,7 @@ const run = async (context: Context): Promise<ScenarioOutcome> =>
     const begin = async (): Promise<() => Promise<void>> => {
       const endDump = await startDump(rig);
       state.migrating = migrate({
+        clock: systemClock,
         url: rig.postgres.url(rig.postgres.port),
         folder,
         waits: { during: (_wait, work) => work(note) },

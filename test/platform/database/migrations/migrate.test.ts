@@ -1,8 +1,10 @@
 // Each migration is applied once, wholly or not at all, and together they equal the schema.
+
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { systemClock } from "../../../../server/core/clock.ts";
 import { DISPATCHED, SEQUENCE } from "../../../../server/core/rows/event-rows.ts";
 import { readSteps } from "../../../../server/features/commands/steps.ts";
 import { difference, migrate } from "../../../../server/platform/database/migrations/migrate.ts";
@@ -29,7 +31,7 @@ const copyWith = async (name: string, sql: string): Promise<string> => {
 describe("migrate", () => {
   test("three nodes that migrate at once apply each migration once", async () => {
     const url = await createEmptyDatabase();
-    const applied = await Promise.all([migrate({ url }), migrate({ url }), migrate({ url })]);
+    const applied = await Promise.all([migrate({ clock: systemClock, url }), migrate({ clock: systemClock, url }), migrate({ clock: systemClock, url })]);
     expect(applied.flat()).toEqual(await names());
     const rows = await withClient(
       url,
@@ -41,7 +43,7 @@ describe("migrate", () => {
   test("a failed migration leaves nothing behind and reports its reason", async () => {
     const url = await createTestDatabase();
     const broken = await copyWith("broken", "create table half (a int); select * from nowhere;");
-    await expect(migrate({ url, folder: broken })).rejects.toThrow(/nowhere/);
+    await expect(migrate({ clock: systemClock, url, folder: broken })).rejects.toThrow(/nowhere/);
     const found = await withClient(url, async (client) => (await client.query("select to_regclass('half') as half")).rows);
     expect(found).toEqual([{ half: null }]);
   });
@@ -49,26 +51,26 @@ describe("migrate", () => {
   test("a failed migration is applied once its SQL is corrected", async () => {
     const url = await createTestDatabase();
     const copy = await copyWith("corrected", "select * from nowhere");
-    await expect(migrate({ url, folder: copy })).rejects.toThrow(/nowhere/);
+    await expect(migrate({ clock: systemClock, url, folder: copy })).rejects.toThrow(/nowhere/);
     await writeFile(join(copy, "99990101000000_corrected", "migration.sql"), "create table corrected (a int)");
-    expect(await migrate({ url, folder: copy })).toEqual(["99990101000000_corrected"]);
+    expect(await migrate({ clock: systemClock, url, folder: copy })).toEqual(["99990101000000_corrected"]);
   });
 
   test("a migration whose run was killed after its commit is not applied again", async () => {
     const url = await createTestDatabase();
     const copy = await copyWith("killed", "create table once (a int)");
-    await migrate({ url, folder: copy });
+    await migrate({ clock: systemClock, url, folder: copy });
     await withClient(url, (client) =>
       client.query("update _prisma_migrations set finished_at = null, applied_steps_count = 0 where migration_name like '%killed'"),
     );
-    expect(await migrate({ url, folder: copy })).toEqual([]);
-    expect(await migrate({ url, folder: copy })).toEqual([]);
+    expect(await migrate({ clock: systemClock, url, folder: copy })).toEqual([]);
+    expect(await migrate({ clock: systemClock, url, folder: copy })).toEqual([]);
   });
 
   test("a migration may have semicolons inside strings and functions", async () => {
     const url = await createTestDatabase();
     const sql = "create function answer() returns text language plpgsql as $$ begin return 'a;b'; end $$; -- done; really\n";
-    await migrate({ url, folder: await copyWith("semicolons", sql) });
+    await migrate({ clock: systemClock, url, folder: await copyWith("semicolons", sql) });
     expect(await withClient(url, async (client) => (await client.query("select answer()")).rows)).toEqual([{ answer: "a;b" }]);
   });
 });
@@ -78,7 +80,7 @@ describe("the migrations from 0.2.0 on", () => {
     const old = join(folder, next);
     await cp(migrationsFolder(), old, { recursive: true, filter: (path) => (/\/(\d{14})_[^/]*$/.exec(path)?.[1] ?? "") < next });
     const url = await createEmptyDatabase();
-    await migrate({ url, folder: old });
+    await migrate({ clock: systemClock, url, folder: old });
     return url;
   };
 
@@ -103,7 +105,7 @@ describe("the migrations from 0.2.0 on", () => {
       await insertRow(client, "command_keys", { device_id: "dev_a", idempotency_key: "usr:two", command_id: "cmd_none" });
       for (const tenant_id of ["ten_a", "-"]) await insertRow(client, "idempotency_keys", { tenant_id, scope: `${tenant_id}|usr|make|1`, status: 200 });
     });
-    await migrate({ url });
+    await migrate({ clock: systemClock, url });
     expect(await difference({ url })).toBeUndefined();
     const found = await withClient(url, async (client) => {
       const read = async (text: string) => (await client.query({ text, rowMode: "array" })).rows;
@@ -185,7 +187,7 @@ describe("the migrations from 0.2.0 on", () => {
           await insertRow(client, "command_keys", { tenant_id, device_id, idempotency_key, command_id });
         }
       const [before] = [(await client.query("select * from commands order by seq")).rows];
-      await migrate({ url });
+      await migrate({ clock: systemClock, url });
       const read = async (text: string) => (await client.query(text)).rows;
       return { before, after: await read("select * from commands_now order by seq"), queue: await read("select command_id from command_queue order by seq") };
     });
@@ -231,7 +233,7 @@ describe("the migrations from 0.2.0 on", () => {
       for (const [position, sequence] of numbers) await write("ten_a", position, sequence);
       await write("ten_b", 6, 1);
       await write("ten_b", 8, null);
-      await migrate({ url });
+      await migrate({ clock: systemClock, url });
       const read = async (text: string) => (await client.query({ text, rowMode: "array" })).rows;
       return {
         dispatched: await read(`select e.tenant_id, e.event_id, ${SEQUENCE}::int from ${DISPATCHED} order by d.tenant_id, d.last_sequence, o.nth`),

@@ -1,9 +1,11 @@
 // A migration neither stops the service while it waits for its locks, nor hangs without saying who blocks it.
+
 import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { systemClock } from "../../../../server/core/clock.ts";
 import { createOneBulkhead } from "../../../../server/platform/database/bulkheads.ts";
 import { type MigrateOptions, migrate } from "../../../../server/platform/database/migrations/migrate.ts";
 import { migrationsFolder } from "../../../../server/platform/database/migrations/schema-engine.ts";
@@ -66,7 +68,7 @@ const besideDump = async (name: string, options: Partial<MigrateOptions> & { rea
   let failed = 0;
   try {
     await holdTable(url, "tenant_settings_probe", async () => {
-      migrated = migrate({ url, folder: copy, waits, ...options });
+      migrated = migrate({ clock: systemClock, url, folder: copy, waits, ...options });
       await eventually(() => expect(waits.reasons.join()).toContain("pg_dump"));
       for (let write = 0; write < options.writes; write += 1) await pool.query("insert into tenant_settings_probe values (1)").catch(() => (failed += 1));
     });
@@ -95,7 +97,7 @@ describe("another migration", () => {
     const waits = notingWaits();
     await withClient(url, async (other) => {
       await other.query("begin; select pg_advisory_xact_lock(7177001)");
-      const migrated = migrate({ url, waits });
+      const migrated = migrate({ clock: systemClock, url, waits });
       await eventually(() => expect(waits.reasons.join()).toMatch(/the migration lock: held by session \d+ \(unnamed, .*idle in transaction/));
       await other.query("commit");
       expect(await migrated).toEqual([]);
@@ -107,7 +109,7 @@ describe("another migration", () => {
     const waits = notingWaits();
     await withClient(url, async (stranded) => {
       await stranded.query("select pg_advisory_lock(72707369)");
-      const migrated = migrate({ url, waits });
+      const migrated = migrate({ clock: systemClock, url, waits });
       await eventually(() => expect(waits.reasons.join()).toMatch(/select pg_terminate_backend\(\d+\)/));
       const [, pid] = /pg_terminate_backend\((\d+)\)/.exec(waits.reasons.join()) ?? [];
       await withClient(url, (client) => client.query("select pg_terminate_backend($1)", [pid]));
@@ -136,7 +138,7 @@ describe("a script outside of a transaction", () => {
     const waits = notingWaits();
     let migrated: Promise<readonly string[]> = Promise.resolve([]);
     const hold = async (): Promise<void> => {
-      migrated = migrate({ url, folder: copy, waits });
+      migrated = migrate({ clock: systemClock, url, folder: copy, waits });
       await eventually(() => expect(waits.reasons.join()).toContain("pg_dump"));
       await withClient(url, (client) => client.query("set lock_timeout = 1000; insert into probe values (1001, 1001)"));
     };
@@ -151,10 +153,10 @@ describe("a script outside of a transaction", () => {
     const unique = CONCURRENT.replace("create index", "create unique index");
     const copy = await copyWith("interrupted", unique);
     await withClient(url, (client) => client.query("insert into probe values (0, 1)"));
-    await expect(migrate({ url, folder: copy })).rejects.toThrow(/Unique constraint failed/);
+    await expect(migrate({ clock: systemClock, url, folder: copy })).rejects.toThrow(/Unique constraint failed/);
     expect(await indexes(url)).toEqual([{ name: "probe_b", valid: false }]);
     await withClient(url, (client) => client.query("delete from probe where a = 0"));
-    expect(await migrate({ url, folder: copy })).toEqual(["99990101000000_interrupted"]);
+    expect(await migrate({ clock: systemClock, url, folder: copy })).toEqual(["99990101000000_interrupted"]);
     expect(await indexes(url)).toEqual([{ name: "probe_b", valid: true }]);
   });
 
@@ -162,11 +164,11 @@ describe("a script outside of a transaction", () => {
     const url = await withProbe();
     const copy = await copyWith("again", CONCURRENT);
     await withClient(url, (client) => client.query("create index probe_b on probe (b)"));
-    expect(await migrate({ url, folder: copy })).toEqual(["99990101000000_again"]);
+    expect(await migrate({ clock: systemClock, url, folder: copy })).toEqual(["99990101000000_again"]);
     await withClient(url, (client) =>
       client.query("update _prisma_migrations set finished_at = null, applied_steps_count = 0 where migration_name like '%again'"),
     );
-    expect(await migrate({ url, folder: copy })).toEqual([]);
+    expect(await migrate({ clock: systemClock, url, folder: copy })).toEqual([]);
   });
 });
 
@@ -178,7 +180,7 @@ describe("a database that is away", () => {
     const waits = notingWaits();
     const allow = (allowed: boolean) => withClient(admin, (client) => client.query(`alter database ${name} allow_connections ${allowed}`));
     await allow(false);
-    const migrated = migrate({ url, waits, connectWithinMs: 600_000 });
+    const migrated = migrate({ clock: systemClock, url, waits, connectWithinMs: 600_000 });
     await eventually(() => expect(waits.reasons.join()).toMatch(/the database: .*not currently accepting connections/));
     await allow(true);
     expect(await migrated).not.toEqual([]);
@@ -186,6 +188,6 @@ describe("a database that is away", () => {
 
   test("is not waited for when it refuses the password", async () => {
     const url = Object.assign(new URL(await createEmptyDatabase()), { password: "wrong" }).href;
-    await expect(migrate({ url, connectWithinMs: 600_000 })).rejects.toMatchObject({ code: "28P01" });
+    await expect(migrate({ clock: systemClock, url, connectWithinMs: 600_000 })).rejects.toMatchObject({ code: "28P01" });
   });
 });
