@@ -140,7 +140,7 @@ export const mayCollect = async (db: Clients, pairingId: string, againSeconds: n
   return (await db.system.pairing.count({ where: { pairingId, collectUntil: { gt: now } } })) === 1;
 };
 
-export interface Claim {
+interface Claim {
   readonly now: Date;
   readonly codeHash: Hash;
   readonly preparedBy: string;
