@@ -343,7 +343,7 @@ describe("lost sessions", () => {
   });
 
   test("a busy session is replaced at the end of its life, so none stays with a former writer", async () => {
-    const short = await openDb({ url, poolSize: 1, sessionLifeSeconds: 1, log: silentLog });
+    const short = await openDb({ clock: systemClock, url, poolSize: 1, sessionLifeSeconds: 1, log: silentLog });
     const pids = new Set<number>();
     const askOnce = async (): Promise<void> => {
       const [row] = await short.query<{ pid: number }>("select pg_backend_pid() as pid");
