@@ -6,7 +6,7 @@ import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config
 const root = fileURLToPath(new URL("..", import.meta.url));
 
 /** Loading and compiling the server's modules costs more than most files' tests, so a worker does it once. Such a file leaves no trace in them. */
-const SHARED = "contract,protocol";
+const SHARED = "contract,protocol,features,channel,platform,gateway";
 
 /** Its files test what belongs to a release: packaging, installs, long searches, and whole lives of processes whose rules other tests guard too. */
 const RELEASE = "release";

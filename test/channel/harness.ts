@@ -301,11 +301,13 @@ export interface ConnectOptions {
   readonly path?: string;
 }
 
-let lastMs = 0;
+/** By clock, because one test's clock may be far ahead of another's. */
+const lastMs = new WeakMap<object, number>();
 /** Two upgrades signed in the same millisecond would share their signature. */
-export const freshTime = (node: Pick<Reachable, "clock">): Date => {
-  lastMs = Math.max(lastMs + 1, node.clock.now().getTime());
-  return new Date(lastMs);
+export const freshTime = ({ clock }: Pick<Reachable, "clock">): Date => {
+  const ms = Math.max((lastMs.get(clock) ?? 0) + 1, clock.now().getTime());
+  lastMs.set(clock, ms);
+  return new Date(ms);
 };
 
 export const connect = async (node: Reachable, { identity }: Pick<TestDevice, "identity">, options: ConnectOptions = {}): Promise<AgentSocket> => {

@@ -1,6 +1,6 @@
 // @mooring/client over a connection that breaks: a live stream loses no event or reports the gap.
 import { EventSource } from "eventsource";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { createMooring, type Mooring } from "../../protocol/client/index.ts";
 import type { LiveEvent } from "../../protocol/index.ts";
 import { eventually } from "../kit/checks/eventually.ts";
@@ -10,7 +10,8 @@ import { type BreakableWire, openBreakableWire } from "../kit/stores/breakable-w
 const PATIENCE_MS = 30_000;
 
 // Browsers have an EventSource, Node does not.
-Object.assign(globalThis, { EventSource });
+beforeAll(() => void vi.stubGlobal("EventSource", EventSource));
+afterAll(() => void vi.unstubAllGlobals());
 
 let always: World;
 /** The gateway that the portal calls; it dies and comes back. */

@@ -1,7 +1,7 @@
 // Live streams of a member who is limited to some devices: she sees theirs, also when she resumes, until a device loses its tag or she her limit.
 
 import { EventSource } from "eventsource";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { createMooring } from "../../../protocol/client/index.ts";
 import type { LiveEvent } from "../../../protocol/index.ts";
 import { newId } from "../../../server/core/ids.ts";
@@ -9,7 +9,8 @@ import { eventually } from "../../kit/checks/eventually.ts";
 import { type Caller, type Device, startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
 
 // Browsers have an EventSource, Node does not.
-Object.assign(globalThis, { EventSource });
+beforeAll(() => void vi.stubGlobal("EventSource", EventSource));
+afterAll(() => void vi.unstubAllGlobals());
 
 let world: World;
 let tenant: TestTenant;
