@@ -33,6 +33,7 @@ describe("near tests", () => {
     ["test/flows/demo.test.ts", ["test/flows/demo.test.ts"]],
     ["agent-sim/demo.ts", []],
     ["LICENSE", []],
+    ["test/vitest.config.ts", []],
   ])("%s is followed by %j", (changed, near) => {
     expect(chosen(changed)).toEqual(near);
   });
@@ -43,8 +44,8 @@ describe("near tests", () => {
   });
 
   test("tests without the time for them are named", () => {
-    const many = Array.from({ length: 100 }, (_, index) => `test/features/fleets/a${index}.test.ts`);
-    const { run, left } = choose(["server/features/fleets/store.ts"], many);
+    const many = Array.from({ length: 100 }, (_, index) => `test/features/new-feature/a${index}.test.ts`);
+    const { run, left } = choose(["server/features/new-feature/store.ts"], many);
     expect(run.length).toBeLessThan(60);
     expect([...run, ...left].sort()).toEqual([...many].sort());
   });

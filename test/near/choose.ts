@@ -1,6 +1,6 @@
 // Chooses the test files that are near to changed files, by feature, by folder and by name, as many as fit into a minute.
 import { basename, dirname } from "node:path";
-import { costOf } from "../kit/setup/budget.ts";
+import { createCostOf } from "../kit/setup/budget.ts";
 
 export interface Choice {
   readonly run: readonly string[];
@@ -39,7 +39,8 @@ const distance = (changed: string, test: string): number | null => {
   const sameName = stem(test) === stem(changed) && stem(test) !== "index";
   if (feature !== undefined && test.startsWith(`test/features/${feature}/`)) return sameName || stem(test) === feature ? 1 : 2;
   if (sameName) return 1;
-  if (changed.startsWith("test/") && test.startsWith(`${dirname(changed)}/`)) return 2;
+  // What stands in test/ itself concerns all tests, so none is near.
+  if (changed.startsWith("test/") && dirname(changed) !== "test" && test.startsWith(`${dirname(changed)}/`)) return 2;
   for (const [source, tests] of FOLDERS) {
     const found = source.exec(changed);
     if (found !== null) return tests(found).some((start) => test.startsWith(start)) ? 3 : null;
@@ -49,6 +50,7 @@ const distance = (changed: string, test: string): number | null => {
 
 export const choose = (changed: readonly string[], tests: readonly string[]): Choice => {
   if (changed.length === 0) return { run: [], left: [] };
+  const costOf = createCostOf(tests);
   const near = tests
     .flatMap((test) => {
       const distances = changed.map((file) => distance(file, test)).filter((found) => found !== null);

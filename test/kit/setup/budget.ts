@@ -35,5 +35,12 @@ export const overrunsOf = (costs: readonly FileCost[]): readonly Overrun[] => {
     .sort((a, b) => b.seconds - a.seconds);
 };
 
-/** A guess before a run. */
-export const costOf = (file: string): number => DEARER.get(subjectOf(file)) ?? USUAL;
+/** Guesses what a file costs, before a run. `files` are all test files: those of a dear feature share its figure. */
+export const createCostOf = (files: readonly string[]): ((file: string) => number) => {
+  const sharers = new Map<string, number>();
+  for (const file of files) sharers.set(subjectOf(file), (sharers.get(subjectOf(file)) ?? 0) + 1);
+  return (file) => {
+    const figure = DEARER.get(subjectOf(file));
+    return figure === undefined ? USUAL : figure / (sharers.get(subjectOf(file)) ?? 1);
+  };
+};
