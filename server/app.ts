@@ -15,7 +15,6 @@ import { createShutdown, type ShutdownOptions } from "./core/lifecycle/shutdown.
 import type { OwnSpans, Tracing } from "./core/ports/trace.ts";
 import type { ThisNode } from "./features/admin/index.ts";
 import { loadAppCatalogue } from "./features/apps/index.ts";
-import { createFeatures, type Features, lookupsOf } from "./features/index.ts";
 import { createOperationTable, type Entry } from "./gateway/call/operation-table.ts";
 import { createLimits, type Limits } from "./gateway/call/rate-limits.ts";
 import { SOCKET_LIMITS } from "./gateway/channel/settings.ts";
@@ -40,6 +39,7 @@ import { createMetrics, type Metrics } from "./platform/telemetry/metrics.ts";
 import { openTraces } from "./platform/telemetry/trace-export.ts";
 import { reachOf } from "./set-up.ts";
 import { commit, packageFile, version } from "./version.ts";
+import { createFeatures, type Features, lookupsOf } from "./wiring/index.ts";
 
 export type { AppSettings } from "./app-settings.ts";
 

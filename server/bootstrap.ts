@@ -10,7 +10,6 @@ import { ConfigError } from "./core/errors.ts";
 import type { Lifecycle } from "./core/lifecycle/lifecycle.ts";
 import type { ApiKeysFeature } from "./features/api-keys/index.ts";
 import { createAppCatalogue } from "./features/apps/index.ts";
-import { createFeatures, type Features } from "./features/index.ts";
 import type { PairingFeature } from "./features/pairing/index.ts";
 import type { NewLink, SessionsFeature, SignInLink } from "./features/sessions/index.ts";
 import type { EnsureTenant, Tenants } from "./features/tenants/index.ts";
@@ -26,6 +25,7 @@ import { createMetrics } from "./platform/telemetry/metrics.ts";
 import { createOwnSpans } from "./platform/telemetry/own-spans.ts";
 import { createWaits } from "./platform/waits.ts";
 import { SERVICE } from "./version.ts";
+import { createFeatures, type Features } from "./wiring/index.ts";
 
 export type BootstrapRequest = EnsureTenant;
 

@@ -18,7 +18,7 @@ import type { FeatureGauge } from "../platform/telemetry/metrics.ts";
 import type { Until } from "./live/until.ts";
 import type { Counters, Plan } from "./tenants/plan-limits.ts";
 
-/** A feature implements one group of the contract. features/index.ts registers all of its parts. */
+/** A feature implements one group of the contract. wiring/index.ts registers all of its parts. */
 export type Feature<G extends Group> = FeatureParts & { readonly handlers: Handlers<G> } & FeatureOutcomes<G>;
 
 /** A group that declares command types needs an outcome handler for each. */

@@ -12,15 +12,9 @@ module.exports = {
     only("core-imports-only-protocol", "^server/core/", ["^protocol/", "^prisma/generated/"]),
     only("platform-imports-no-feature", "^server/platform/", ["^server/core/", "^protocol/(index|kit)", "^prisma/generated/", SETTINGS]),
     only("gateway-imports-only-core-and-protocol", "^server/gateway/", ["^server/core/", "^protocol/", SETTINGS]),
-    only("features-import-no-gateway", "^server/features/[^/]+/", [
-      "^server/features/",
-      "^server/core/",
-      "^server/platform/",
-      "^protocol/",
-      "^prisma/generated/",
-    ]),
-    // features/index.ts connects the features.
-    only("feature-wiring-imports-no-gateway", "^server/features/[^/]+\\.ts$", [
+    only("features-import-no-gateway", "^server/features/", ["^server/features/", "^server/core/", "^server/platform/", "^protocol/", "^prisma/generated/"]),
+    // It connects the features.
+    only("wiring-imports-no-gateway", "^server/wiring/", [
       "^server/features/",
       "^server/core/",
       "^server/platform/",
@@ -33,8 +27,8 @@ module.exports = {
       name: "settings-are-injected",
       severity: "error",
       from: {
-        path: "^server/(core|platform|gateway|features)/",
-        pathNot: "^server/(features/(deps|index|settings)|gateway/transports|platform/installation)\\.ts$",
+        path: "^server/(core|platform|gateway|features|wiring)/",
+        pathNot: "^server/(wiring/(deps|index|settings)|gateway/transports|platform/installation)\\.ts$",
       },
       to: { path: SETTINGS },
     },

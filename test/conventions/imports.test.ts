@@ -26,9 +26,9 @@ const GUILTY: readonly (readonly [rule: string, file: string, text: string])[] =
   ["gateway-imports-only-core-and-protocol", "server/gateway/d2.ts", 'import type { Db } from "../platform/database/db.ts"; export type D = Db;'],
   ["features-import-no-gateway", "server/features/one/e.ts", 'import { rest } from "../../gateway/rest/rest.ts"; export const e = rest;'],
   ["features-import-no-gateway", "server/features/one/e2.ts", 'import { version } from "../../version.ts"; export const e = version;'],
-  ["feature-wiring-imports-no-gateway", "server/features/kit.ts", 'import { rest } from "../gateway/rest/rest.ts"; export const e = rest;'],
+  ["wiring-imports-no-gateway", "server/wiring/kit.ts", 'import { rest } from "../gateway/rest/rest.ts"; export const e = rest;'],
   ["settings-are-injected", "server/gateway/e3.ts", 'import type { Config } from "../config.ts"; export type E = Config;'],
-  ["features-import-only-each-others-index", "server/features/one/e4.ts", 'import type { Features } from "../index.ts"; export type E = Features;'],
+  ["features-import-no-gateway", "server/features/one/e4.ts", 'import type { Features } from "../../wiring/index.ts"; export type E = Features;'],
   ["agent-sim-imports-only-protocol", "agent-sim/f.ts", 'import type { Db } from "../server/platform/database/db.ts"; export type F = Db;'],
   ["hosts-import-no-fleet", "agent-sim/host/f6.ts", 'import { crew } from "../fleet/agent-group.ts"; export const f = crew;'],
   ["children-know-no-host", "agent-sim/children/f7.ts", 'import { crew } from "../fleet/agent-group.ts"; export const f = crew;'],
@@ -98,8 +98,8 @@ const INNOCENT: Readonly<Record<string, string>> = {
   "server/config.ts": "export type Config = object;",
   "server/version.ts": 'export const version = "1";',
   "server/gateway/transports.ts": 'import type { Config } from "../config.ts"; export type Transports = Config;',
-  "server/features/index.ts":
-    'import { row } from "./two/index.ts"; import { db } from "../platform/database/db.ts"; import type { Config } from "../config.ts"; import { version } from "../version.ts"; export const features = [row, db, version]; export type Features = Config;',
+  "server/wiring/index.ts":
+    'import { row } from "../features/two/index.ts"; import { db } from "../platform/database/db.ts"; import type { Config } from "../config.ts"; import { version } from "../version.ts"; export const features = [row, db, version]; export type Features = Config;',
   "server/features/one/index.ts":
     'import type { Feature as Two } from "../two/index.ts"; import type { Db } from "../../platform/database/db.ts"; export type Feature = Two & Db;',
   "server/features/two/index.ts": 'import { row } from "./store.ts"; export const feature = row; export type Feature = typeof row;',

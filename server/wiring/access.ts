@@ -1,12 +1,13 @@
 // Creates the features of people: how they come in, who they are, and where they are signed in.
+
+import { type AccountDeps, createAccount } from "../features/account/index.ts";
+import { createInvites, type InvitesDeps } from "../features/invites/index.ts";
+import type { FeatureKit } from "../features/kit.ts";
+import { createSessions } from "../features/sessions/index.ts";
+import type { Tenants } from "../features/tenants/index.ts";
 import type { IdentityProvider } from "../platform/identity/identity-provider.ts";
-import { type AccountDeps, createAccount } from "./account/index.ts";
 import type { FeaturesDeps } from "./deps.ts";
-import { createInvites, type InvitesDeps } from "./invites/index.ts";
-import type { FeatureKit } from "./kit.ts";
-import { createSessions } from "./sessions/index.ts";
 import { inviteSettings, sessionSettings } from "./settings.ts";
-import type { Tenants } from "./tenants/index.ts";
 
 interface Others {
   readonly kit: FeatureKit;

@@ -6,6 +6,11 @@ import type { DeviceNotifier } from "../core/ports/delivery.ts";
 import type { LoadCalls } from "../core/ports/load-calls.ts";
 import type { RateLimiter } from "../core/ports/rate-limiter.ts";
 import type { OwnSpans, Tracing } from "../core/ports/trace.ts";
+import type { AdminSettings, ThisNode } from "../features/admin/index.ts";
+import type { AppCatalogue, AppLogSettings } from "../features/apps/index.ts";
+import type { CommandSettings } from "../features/commands/index.ts";
+import type { GeneralDeps } from "../features/general/index.ts";
+import type { WebhooksDeps } from "../features/webhooks/index.ts";
 import type { Bus } from "../platform/cluster/bus.ts";
 import type { ChangeNotifier } from "../platform/cluster/change-notifier.ts";
 import type { Installation } from "../platform/installation.ts";
@@ -14,11 +19,6 @@ import type { OutboundSettings } from "../platform/outbound/outbound.ts";
 import type { OwnListeners } from "../platform/outbound/own-listeners.ts";
 import type { Log } from "../platform/telemetry/log.ts";
 import type { Metrics } from "../platform/telemetry/metrics.ts";
-import type { AdminSettings, ThisNode } from "./admin/index.ts";
-import type { AppCatalogue, AppLogSettings } from "./apps/index.ts";
-import type { CommandSettings } from "./commands/index.ts";
-import type { GeneralDeps } from "./general/index.ts";
-import type { WebhooksDeps } from "./webhooks/index.ts";
 
 export interface FeaturesDeps extends Installation {
   readonly config: Config;

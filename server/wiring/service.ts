@@ -1,12 +1,12 @@
 // What the service says of itself: its health, its name and version, and how people sign in.
 import { cookieNames } from "../core/people/session-cookies.ts";
+import type { BillingFeature } from "../features/billing/index.ts";
+import { type GeneralDeps, statedLimits } from "../features/general/index.ts";
+import { billingCheck, createHealth, databaseCheck, loadCheck, mailCheck, redisCheck } from "../features/health/index.ts";
 import { createIdentityProvider, type IdentityProvider } from "../platform/identity/identity-provider.ts";
 import type { OutgoingMail } from "../platform/mail/mail.ts";
 import { commit, SERVICE, version } from "../version.ts";
-import type { BillingFeature } from "./billing/index.ts";
 import type { FeaturesDeps } from "./deps.ts";
-import { type GeneralDeps, statedLimits } from "./general/index.ts";
-import { billingCheck, createHealth, databaseCheck, loadCheck, mailCheck, redisCheck } from "./health/index.ts";
 
 const SERVICE_FEATURES = ["agent-socket", "poll", "live-feed", "idempotency"];
 

@@ -2,14 +2,14 @@
 import { INVITES_PER_HOUR, LIMITS } from "../../protocol/index.ts";
 import type { Config } from "../config.ts";
 import type { Outbound } from "../core/ports/outbound.ts";
+import type { BillingSettings } from "../features/billing/index.ts";
+import type { CommandSettings } from "../features/commands/index.ts";
+import type { InviteSettings } from "../features/invites/index.ts";
+import { isReturnAllowed, type PairingSettings } from "../features/pairing/index.ts";
+import type { SessionSettings } from "../features/sessions/index.ts";
 import { createOutboundFetch } from "../platform/outbound/fetch.ts";
 import type { OwnListeners } from "../platform/outbound/own-listeners.ts";
 import { createOutboundGuard, type OutboundGuard } from "../platform/outbound/url.ts";
-import type { BillingSettings } from "./billing/index.ts";
-import type { CommandSettings } from "./commands/index.ts";
-import type { InviteSettings } from "./invites/index.ts";
-import { isReturnAllowed, type PairingSettings } from "./pairing/index.ts";
-import type { SessionSettings } from "./sessions/index.ts";
 
 export const agentSettings = (config: Config) => ({
   releasesFolder: config.AGENT_RELEASES_DIR,

@@ -1,9 +1,10 @@
 // Creates the webhooks and lets them hear of new events: at once where the relay has run, by a hint on the other nodes.
+
+import type { FeatureKit } from "../features/kit.ts";
+import { createWebhooks, DELIVERY_JOB, type WebhooksDeps } from "../features/webhooks/index.ts";
 import type { ChangeNotifier } from "../platform/cluster/change-notifier.ts";
 import type { Outbox } from "../platform/outbox/outbox.ts";
 import type { FeaturesDeps } from "./deps.ts";
-import type { FeatureKit } from "./kit.ts";
-import { createWebhooks, DELIVERY_JOB, type WebhooksDeps } from "./webhooks/index.ts";
 
 interface Others extends Pick<WebhooksDeps, "deviceIds"> {
   readonly kit: FeatureKit;

@@ -1,21 +1,21 @@
 // What all features stand on: events, audit records, mail, plan limits, live hints.
 import type { RegisteredOutcome } from "../core/ports/command-outcomes.ts";
+import { createAudit } from "../features/audit/index.ts";
+import { createTellCrossing } from "../features/billing/index.ts";
+import { deploymentGroups } from "../features/deployments/index.ts";
+import { createDeviceNames, findSeen } from "../features/devices/index.ts";
+import type { FeatureKit } from "../features/kit.ts";
+import { createLive, type LiveDeps } from "../features/live/index.ts";
+import { createSecurityWatch } from "../features/security/index.ts";
+import { type Counters, createPlan } from "../features/tenants/index.ts";
 import { createBatch } from "../platform/database/batch.ts";
 import { createMails } from "../platform/mail/mail.ts";
 import { createSmtp } from "../platform/mail/smtp.ts";
 import { type Blocked, createOutbound } from "../platform/outbound/outbound.ts";
 import { createOutbox } from "../platform/outbox/outbox.ts";
-import { createAudit } from "./audit/index.ts";
-import { createTellCrossing } from "./billing/index.ts";
 import { createHint } from "./changes.ts";
-import { deploymentGroups } from "./deployments/index.ts";
 import type { FeaturesDeps } from "./deps.ts";
-import { createDeviceNames, findSeen } from "./devices/index.ts";
-import type { FeatureKit } from "./kit.ts";
-import { createLive, type LiveDeps } from "./live/index.ts";
-import { createSecurityWatch } from "./security/index.ts";
 import { liveSettings, mailSettings, outboundGuard } from "./settings.ts";
-import { type Counters, createPlan } from "./tenants/index.ts";
 
 /** The capabilities of features that are created later. */
 interface Later {

@@ -2,9 +2,9 @@
 import { type CommandType, type Contract, contract } from "../../protocol/index.ts";
 import type { FindStuck } from "../core/people/stuck.ts";
 import type { OutcomeHandler, RegisteredOutcome } from "../core/ports/command-outcomes.ts";
+import type { FeatureParts } from "../features/kit.ts";
+import type { Counters } from "../features/tenants/index.ts";
 import type { Outbox } from "../platform/outbox/outbox.ts";
-import type { FeatureParts } from "./kit.ts";
-import type { Counters } from "./tenants/index.ts";
 
 type AnyParts = FeatureParts & { readonly handlers: unknown; readonly outcomes?: Readonly<Record<string, OutcomeHandler>> };
 interface Registries {

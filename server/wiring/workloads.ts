@@ -1,9 +1,9 @@
 // Creates the features of what devices run: apps and deployments, which need each other.
 import type { Clients } from "../core/database.ts";
 import type { SystemScope } from "../core/scope.ts";
-import { type AppCatalogue, type AppLogsWiring, type CancelOrdered, createAppFeature, type Placing } from "./apps/index.ts";
-import { createDeployments } from "./deployments/index.ts";
-import type { FeatureKit } from "./kit.ts";
+import { type AppCatalogue, type AppLogsWiring, type CancelOrdered, createAppFeature, type Placing } from "../features/apps/index.ts";
+import { createDeployments } from "../features/deployments/index.ts";
+import type { FeatureKit } from "../features/kit.ts";
 
 interface Others {
   readonly kit: FeatureKit;

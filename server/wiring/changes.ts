@@ -1,9 +1,9 @@
 // Spreads what has changed: to the viewers and waiting calls of this node at once, to those of other nodes by the change notifier.
 import type { Hint } from "../core/events.ts";
+import type { createCommands } from "../features/commands/index.ts";
+import type { Live } from "../features/live/index.ts";
 import type { ChangeNotifier } from "../platform/cluster/change-notifier.ts";
 import type { createOutbox } from "../platform/outbox/outbox.ts";
-import type { createCommands } from "./commands/index.ts";
-import type { Live } from "./live/index.ts";
 
 /** This node's viewers get the hint itself; other nodes only learn that the tenant has changed. */
 export const createHint =

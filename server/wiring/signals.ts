@@ -1,7 +1,7 @@
 // Creates the feature of alerts from what other features know of devices and fleets.
-import { type AlertsDeps, createAlerts } from "./alerts/index.ts";
+import { type AlertsDeps, createAlerts } from "../features/alerts/index.ts";
+import type { FeatureKit } from "../features/kit.ts";
 import type { FeaturesDeps } from "./deps.ts";
-import type { FeatureKit } from "./kit.ts";
 import { alertSettings } from "./settings.ts";
 
 interface Others {

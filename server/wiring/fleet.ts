@@ -1,16 +1,16 @@
 // Creates the features of machines: devices, their commands, and what their agents ask. Devices and commands need each other.
 import type { RegisteredOutcome } from "../core/ports/command-outcomes.ts";
+import { createAgent } from "../features/agent/index.ts";
+import type { DeviceApps } from "../features/apps/index.ts";
+import { createCommands } from "../features/commands/index.ts";
+import { deploymentGroups } from "../features/deployments/index.ts";
+import { createAgentSessions, createDevices, deviceSettings } from "../features/devices/index.ts";
+import type { FeatureKit } from "../features/kit.ts";
+import type { Live } from "../features/live/index.ts";
+import type { Tenants } from "../features/tenants/index.ts";
 import { createBatch } from "../platform/database/batch.ts";
-import { createAgent } from "./agent/index.ts";
-import type { DeviceApps } from "./apps/index.ts";
-import { createCommands } from "./commands/index.ts";
-import { deploymentGroups } from "./deployments/index.ts";
 import type { FeaturesDeps } from "./deps.ts";
-import { createAgentSessions, createDevices, deviceSettings } from "./devices/index.ts";
-import type { FeatureKit } from "./kit.ts";
-import type { Live } from "./live/index.ts";
 import { agentSettings, commandSettings } from "./settings.ts";
-import type { Tenants } from "./tenants/index.ts";
 
 interface Others {
   readonly kit: FeatureKit;
