@@ -39,7 +39,7 @@ import { createMetrics, type Metrics } from "./platform/telemetry/metrics.ts";
 import { openTraces } from "./platform/telemetry/trace-export.ts";
 import { reachOf } from "./set-up.ts";
 import { commit, packageFile, version } from "./version.ts";
-import { createFeatures, type Features, lookupsOf } from "./wiring/index.ts";
+import { type Features, lookupsOf, openFeatures } from "./wiring/index.ts";
 
 export type { AppSettings } from "./app-settings.ts";
 
@@ -198,7 +198,7 @@ const openNode = async (config: Config, life: Lifecycle, { clock, log, settings 
     },
     drain: () => void shutdown(),
   };
-  const features = createFeatures({
+  const features = openFeatures(base, {
     ...base,
     node,
     probe: (device, instanceId) => channel.probe(device, instanceId),

@@ -3,29 +3,24 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";
 import type { Role, TenantId } from "../protocol/index.ts";
-import { openCluster } from "./cluster.ts";
 import { type Config, publicUrlOf } from "./config.ts";
 import type { Clock } from "./core/clock.ts";
 import { ConfigError } from "./core/errors.ts";
 import type { Lifecycle } from "./core/lifecycle/lifecycle.ts";
+import { findServingAddresses } from "./features/admin/index.ts";
 import type { ApiKeysFeature } from "./features/api-keys/index.ts";
-import { createAppCatalogue } from "./features/apps/index.ts";
 import type { PairingFeature } from "./features/pairing/index.ts";
 import type { NewLink, SessionsFeature, SignInLink } from "./features/sessions/index.ts";
 import type { EnsureTenant, Tenants } from "./features/tenants/index.ts";
 import type { Db } from "./platform/database/db.ts";
 import type { Tokens } from "./platform/identity/jwt.ts";
 import { type Installation, openInstallation } from "./platform/installation.ts";
-import { createJobBook } from "./platform/jobs.ts";
 import { type KeyRotationDeps, type Rotated, rotateKey } from "./platform/keys/key-rotation.ts";
 import { createTrustedOutbound } from "./platform/outbound/outbound.ts";
-import { createOwnListeners } from "./platform/outbound/own-listeners.ts";
 import type { Log } from "./platform/telemetry/log.ts";
-import { createMetrics } from "./platform/telemetry/metrics.ts";
-import { createOwnSpans } from "./platform/telemetry/own-spans.ts";
 import { createWaits } from "./platform/waits.ts";
 import { SERVICE } from "./version.ts";
-import { createFeatures, type Features } from "./wiring/index.ts";
+import { type AllFeatures, openSome } from "./wiring/index.ts";
 
 export type BootstrapRequest = EnsureTenant;
 
@@ -119,7 +114,7 @@ const otherSettings = (url: string, config: Config): ConfigError =>
   );
 
 const rotateWith =
-  ({ databaseUrl, secretBox }: Pick<Installation, "databaseUrl" | "secretBox">, { audit }: Pick<Features, "audit">) =>
+  ({ databaseUrl, secretBox }: Pick<Installation, "databaseUrl" | "secretBox">, { audit }: Pick<AllFeatures, "audit">) =>
   async (onProgress: KeyRotationDeps["onProgress"]): Promise<Rotated> => {
     const sql = new pg.Pool({ connectionString: databaseUrl, max: 1, query_timeout: ROTATION_STATEMENT_MS });
     try {
@@ -144,32 +139,9 @@ export const openBootstrap = async (config: Config, life: Lifecycle, { clock, lo
   const isNew = config.DATABASE_URL === undefined && !existsSync(join(config.DATA_DIR, "postgres"));
   if (isNew && (await answers(configured, clock))) throw otherSettings(configured, config);
   const installation = await openInstallation(config, life, { clock, log, waits: createWaits({ clock, say: onNotice }), connectWithinMs: 0 });
-  const node = {
-    report: () => ({ nodeId: "cli", address: "", host: "", pid: 0, version: "", draining: true, overloaded: false, connections: 0, ready: 0 }),
-    drain: () => undefined,
-  };
-  const base = { config, log, nodeId: "cli", clock };
-  const features = createFeatures({
-    ...base,
-    ...installation,
-    node,
-    ownListeners: createOwnListeners({ endpoints: () => installation.endpoints }),
-    book: createJobBook(clock),
-    metrics: createMetrics(),
-    ...createOwnSpans({ collector: null }),
-    // The command line serves no calls, so it need not wait for Redis.
-    cluster: openCluster({ ...base, config: { ...config, REDIS_URL: undefined }, life, liveNodes: () => 1 }),
-    probe: async () => false,
-    loadCalls: () => {
-      throw new Error("the command line serves no calls");
-    },
-    addressKey: (ip) => ip,
-    rateLimits: { describe: async () => [] },
-    changelog: "",
-    catalogue: createAppCatalogue([]),
-    publicUrl: () => configured,
-  });
-  const serving = await features.admin.addresses();
+  const deps = { ...installation, config, clock, log, nodeId: "cli", publicUrl: () => configured };
+  const features = openSome(deps, ["tenants", "apiKeys", "pairing", "sessions", "audit"]);
+  const serving = await findServingAddresses(installation.db);
   const baseUrl = serving.includes(configured) ? configured : (serving[0] ?? configured);
   if (serving.length === 0) {
     if (await answers(configured, clock)) throw otherSettings(configured, config);

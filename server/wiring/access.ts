@@ -1,34 +1,59 @@
-// Creates the features of people: how they come in, who they are, and where they are signed in.
-
-import { type AccountDeps, createAccount } from "../features/account/index.ts";
-import { createInvites, type InvitesDeps } from "../features/invites/index.ts";
-import type { FeatureKit } from "../features/kit.ts";
+// The features of access: tenants, who belongs to them, how people and programs come in.
+import { createAccount } from "../features/account/index.ts";
+import { createApiKeys } from "../features/api-keys/index.ts";
+import { createBeginTrial } from "../features/billing/index.ts";
+import { deploymentGroups } from "../features/deployments/index.ts";
+import { createInvites } from "../features/invites/index.ts";
+import { createRoles } from "../features/roles/index.ts";
 import { createSessions } from "../features/sessions/index.ts";
-import type { Tenants } from "../features/tenants/index.ts";
-import type { IdentityProvider } from "../platform/identity/identity-provider.ts";
-import type { FeaturesDeps } from "./deps.ts";
-import { inviteSettings, sessionSettings } from "./settings.ts";
+import { createTenants } from "../features/tenants/index.ts";
+import { deleteRowsOf } from "../platform/database/delete-tenant.ts";
+import type { Wiring } from "./deps.ts";
+import type { Peers } from "./peers.ts";
+import { inviteSettings, sessionSettings, tenantSettings } from "./settings.ts";
 
-interface Others {
-  readonly kit: FeatureKit;
-  readonly tenants: Tenants;
-  readonly roles: Pick<InvitesDeps, "grants">;
-  readonly audit: AccountDeps["audit"];
-  readonly provider: IdentityProvider | null;
-}
-
-export const createPeople = ({ config, log, publicUrl, tokens }: FeaturesDeps, { kit, tenants, roles, audit, provider }: Others) => {
-  const sessions = createSessions({
-    ...kit,
-    tokens,
-    provider,
-    signedIn: (tx, userId) => account.signedIn(tx, userId),
-    settings: sessionSettings(config, publicUrl),
-  });
-  const account = createAccount({ ...kit, tenants, audit, deleteUser: sessions.deleteUser });
-  return {
-    sessions,
-    invites: createInvites({ ...kit, log, tenants, grants: roles.grants, settings: inviteSettings(config, publicUrl) }),
-    account,
-  };
-};
+export const access = ({ kit, config, log, publicUrl, ...wiring }: Wiring, peers: Peers) => ({
+  tenants: () =>
+    createTenants({
+      ...kit,
+      ...tenantSettings(config),
+      deployments: deploymentGroups,
+      counters: wiring.counters,
+      beginTrial: createBeginTrial(kit.clock),
+      deleteRows: (scope, limit) => deleteRowsOf(kit.db, scope, limit),
+      endBilling: (scope) => peers.billing.end(scope),
+      deviceStates: (scope) => peers.devices.states(scope),
+      deviceIds: (scope) => peers.devices.ids(scope),
+      appStates: (scope) => peers.apps.countByStatus(scope),
+      recentEvents: (scope, limit) => peers.live.recent(scope, limit),
+      nodeId: wiring.nodeId,
+      flags: () => peers.admin.flags,
+      loadCalls: () => wiring.serving.loadCalls(),
+      onError: wiring.failed("load test"),
+      toLimit: wiring.toLimit,
+    }),
+  roles: () =>
+    createRoles({
+      ...kit,
+      ...peers.tenants,
+      knownDevices: (...asked) => peers.devices.known(...asked),
+      holdFleets: (...holding) => peers.fleets.holdForLimit(...holding),
+    }),
+  apiKeys: () =>
+    createApiKeys({
+      ...kit,
+      memberships: peers.tenants.memberships,
+      toLimit: wiring.toLimit,
+      checkSelector: (...selecting) => peers.roles.grants.checkSelector(...selecting),
+    }),
+  sessions: () =>
+    createSessions({
+      ...kit,
+      tokens: wiring.tokens,
+      provider: wiring.provider,
+      signedIn: (tx, userId) => peers.account.signedIn(tx, userId),
+      settings: sessionSettings(config, publicUrl),
+    }),
+  account: () => createAccount({ ...kit, tenants: peers.tenants, audit: peers.audit, deleteUser: peers.sessions.deleteUser }),
+  invites: () => createInvites({ ...kit, log, tenants: peers.tenants, grants: peers.roles.grants, settings: inviteSettings(config, publicUrl) }),
+});

@@ -1,7 +1,10 @@
-// The parts of the installation and of this node that the features are made of.
+// What the features are made of: the parts of the installation, those of a node that serves, and the kit that all features share.
 import type { Config } from "../config.ts";
+import type { ToLimit } from "../core/access.ts";
 import type { Clock } from "../core/clock.ts";
+import type { FindStuck } from "../core/people/stuck.ts";
 import type { DuplicateProbe, Evictor } from "../core/ports/agent-sessions.ts";
+import type { RegisteredOutcome } from "../core/ports/command-outcomes.ts";
 import type { DeviceNotifier } from "../core/ports/delivery.ts";
 import type { LoadCalls } from "../core/ports/load-calls.ts";
 import type { RateLimiter } from "../core/ports/rate-limiter.ts";
@@ -10,20 +13,43 @@ import type { AdminSettings, ThisNode } from "../features/admin/index.ts";
 import type { AppCatalogue, AppLogSettings } from "../features/apps/index.ts";
 import type { CommandSettings } from "../features/commands/index.ts";
 import type { GeneralDeps } from "../features/general/index.ts";
+import type { FeatureKit } from "../features/kit.ts";
+import type { CountedWatch } from "../features/security/index.ts";
+import type { Counters } from "../features/tenants/index.ts";
 import type { WebhooksDeps } from "../features/webhooks/index.ts";
 import type { Bus } from "../platform/cluster/bus.ts";
 import type { ChangeNotifier } from "../platform/cluster/change-notifier.ts";
+import type { IdentityProvider } from "../platform/identity/identity-provider.ts";
 import type { Installation } from "../platform/installation.ts";
 import type { JobBook } from "../platform/jobs.ts";
-import type { OutboundSettings } from "../platform/outbound/outbound.ts";
+import type { OutgoingMail } from "../platform/mail/mail.ts";
+import type { OpenOutbound, OutboundSettings } from "../platform/outbound/outbound.ts";
 import type { OwnListeners } from "../platform/outbound/own-listeners.ts";
+import type { Outbox } from "../platform/outbox/outbox.ts";
 import type { Log } from "../platform/telemetry/log.ts";
 import type { Metrics } from "../platform/telemetry/metrics.ts";
 
-export interface FeaturesDeps extends Installation {
+/** The parts that the command line has, too. */
+export interface InstallationDeps extends Installation {
   readonly config: Config;
   readonly clock: Clock;
   readonly log: Log;
+  readonly nodeId: string;
+  /** Known once the listener is open, so read it at each use. */
+  readonly publicUrl: () => string;
+  /** For tests. */
+  readonly settings?: {
+    readonly admin?: Partial<AdminSettings>;
+    readonly appLogs?: Partial<AppLogSettings>;
+    readonly commands?: Partial<CommandSettings>;
+    readonly outbound?: Partial<OutboundSettings>;
+    readonly webhooks?: WebhooksDeps["settings"];
+  };
+}
+
+/** The parts that only a node that serves calls has. */
+export interface ServingDeps {
+  readonly node: ThisNode;
   readonly metrics: Metrics;
   readonly tracing: Tracing;
   readonly ownSpans: OwnSpans;
@@ -35,12 +61,8 @@ export interface FeaturesDeps extends Installation {
     /** The bus channel of one node. */
     channelOf(nodeId: string): string;
   };
-  readonly nodeId: string;
-  readonly node: ThisNode;
   readonly ownListeners: OwnListeners;
   readonly book: JobBook;
-  /** Known once the listener is open, so read it at each use. */
-  readonly publicUrl: () => string;
   /** Pings the sockets of all nodes, which open later. */
   readonly probe: DuplicateProbe;
   /** The calls of the transports, which open later. */
@@ -51,12 +73,27 @@ export interface FeaturesDeps extends Installation {
   readonly catalogue: AppCatalogue;
   /** The text of CHANGELOG.md. */
   readonly changelog: string;
-  /** For tests. */
-  readonly settings?: {
-    readonly admin?: Partial<AdminSettings>;
-    readonly appLogs?: Partial<AppLogSettings>;
-    readonly commands?: Partial<CommandSettings>;
-    readonly outbound?: Partial<OutboundSettings>;
-    readonly webhooks?: WebhooksDeps["settings"];
-  };
+}
+
+/** What each group of features is made of. Every feature gets only what it needs. */
+export interface Wiring extends InstallationDeps {
+  /** Read it where a feature is made or used: outside of a node that serves, a read throws. */
+  readonly serving: ServingDeps;
+  readonly kit: FeatureKit;
+  readonly outbox: Outbox;
+  readonly mails: OutgoingMail;
+  readonly outbound: OpenOutbound;
+  readonly watch: CountedWatch;
+  /** Null without a provider, or if this gateway is not registered there. */
+  readonly provider: IdentityProvider | null;
+  /** The features fill these three when they are connected. */
+  readonly counters: Counters;
+  readonly outcomes: Map<string, RegisteredOutcome>;
+  readonly stuck: FindStuck[];
+  readonly toLimit: ToLimit;
+  readonly socketUrl: () => string;
+  /** False while hints between nodes get lost. */
+  readonly hintsArrive: () => boolean;
+  /** Logs an error of background work. */
+  readonly failed: (what: string) => (error: unknown) => void;
 }

@@ -1,75 +1,87 @@
-// Creates the features of machines: devices, their commands, and what their agents ask. Devices and commands need each other.
-import type { RegisteredOutcome } from "../core/ports/command-outcomes.ts";
+// The features of the fleet: devices, their commands, what their agents ask, how machines join, and fleets of them.
 import { createAgent } from "../features/agent/index.ts";
-import type { DeviceApps } from "../features/apps/index.ts";
 import { createCommands } from "../features/commands/index.ts";
 import { deploymentGroups } from "../features/deployments/index.ts";
-import { createAgentSessions, createDevices, deviceSettings } from "../features/devices/index.ts";
-import type { FeatureKit } from "../features/kit.ts";
-import type { Live } from "../features/live/index.ts";
-import type { Tenants } from "../features/tenants/index.ts";
+import { createDevices, deviceSettings } from "../features/devices/index.ts";
+import { createFindReferences, createFleets } from "../features/fleets/index.ts";
+import { createPairing, pairingLimits } from "../features/pairing/index.ts";
 import { createBatch } from "../platform/database/batch.ts";
-import type { FeaturesDeps } from "./deps.ts";
-import { agentSettings, commandSettings } from "./settings.ts";
+import type { Wiring } from "./deps.ts";
+import { later, type Peers } from "./peers.ts";
+import { agentSettings, commandSettings, pairingSettings } from "./settings.ts";
 
-interface Others {
-  readonly kit: FeatureKit;
-  readonly tenants: Tenants;
-  readonly live: Live;
-  readonly outcomes: ReadonlyMap<string, RegisteredOutcome>;
-  readonly wakeRelay: () => void;
-  readonly socketUrl: () => string;
-  /** False while hints between nodes get lost. */
-  readonly hintsArrive: () => boolean;
-  readonly onError: (what: string, error: unknown) => void;
-  /** What devices run; known later. */
-  readonly apps: () => DeviceApps;
-}
-
-export const createMachines = (deps: FeaturesDeps, { kit, tenants, live, outcomes, wakeRelay, socketUrl, hintsArrive, onError, apps }: Others) => {
-  const { config, cluster, nodeId, publicUrl } = deps;
-  const { bus, notifier, channelOf } = cluster;
-  const devices = createDevices({
-    ...kit,
-    bus,
-    deployments: deploymentGroups,
-    secrets: kit.secretBox,
-    evictor: notifier,
-    settings: deviceSettings(config.HEARTBEAT_SECONDS, { closeGraceMs: config.CLOSE_GRACE_SECONDS * 1_000 }),
-    resetCommands: (tx, device, reason) => commands.resetDevice(tx, device, reason),
-    probe: deps.probe,
-    nodeId,
-    wakeJob: deps.book.wake,
-    onError: (error) => onError("devices", error),
-    pendingCommands: (device) => commands.pending(device),
-    socketUrl,
-    createBatch,
-    history: tenants.deviceMetrics,
-  });
-  const commands = createCommands({
-    ...kit,
-    showHere: live.hint,
-    tellNodes: (tenantId) => cluster.changes.changed(tenantId),
-    onError: (error) => onError("commands", error),
-    notifier,
-    outcomes,
-    wakeRelay,
-    createBatch,
-    nodeId,
-    bus,
-    channelOf,
-    presence: devices.presence,
-    devices: { ...devices, find: devices.findSummary },
-    settings: { ...commandSettings(config), ...deps.settings?.commands },
-    hintsArrive,
-    meters: deps.metrics.commandMeters,
-    tracing: deps.tracing,
-    log: deps.log,
-  });
-  return {
-    devices,
-    commands,
-    agent: createAgent({ ...kit, devices, apps, onError: (error) => onError("agent", error), settings: { publicUrl, ...agentSettings(config) } }),
-    agentSessions: createAgentSessions({ db: kit.db, presence: devices.presence, delivery: commands.delivery, createBatch }),
-  };
-};
+export const fleet = ({ kit, config, nodeId, publicUrl, socketUrl, serving, ...wiring }: Wiring, peers: Peers) => ({
+  devices: () =>
+    createDevices({
+      ...kit,
+      bus: serving.cluster.bus,
+      deployments: deploymentGroups,
+      secrets: kit.secretBox,
+      evictor: serving.cluster.notifier,
+      settings: deviceSettings(config.HEARTBEAT_SECONDS, { closeGraceMs: config.CLOSE_GRACE_SECONDS * 1_000 }),
+      resetCommands: (tx, device, reason) => peers.commands.resetDevice(tx, device, reason),
+      pendingCommands: (device) => peers.commands.pending(device),
+      probe: serving.probe,
+      nodeId,
+      wakeJob: serving.book.wake,
+      onError: wiring.failed("devices"),
+      socketUrl,
+      createBatch,
+      history: peers.tenants.deviceMetrics,
+    }),
+  commands: () =>
+    createCommands({
+      ...kit,
+      bus: serving.cluster.bus,
+      notifier: serving.cluster.notifier,
+      channelOf: serving.cluster.channelOf,
+      tellNodes: (tenantId) => serving.cluster.changes.changed(tenantId),
+      hintsArrive: wiring.hintsArrive,
+      showHere: peers.live.hint,
+      presence: peers.devices.presence,
+      devices: { ...peers.devices, find: peers.devices.findSummary },
+      outcomes: wiring.outcomes,
+      wakeRelay: wiring.outbox.wake,
+      createBatch,
+      nodeId,
+      settings: { ...commandSettings(config), ...wiring.settings?.commands },
+      meters: serving.metrics.commandMeters,
+      tracing: serving.tracing,
+      log: wiring.log,
+      onError: wiring.failed("commands"),
+    }),
+  agent: () =>
+    createAgent({
+      ...kit,
+      devices: peers.devices,
+      apps: () => peers.apps.ofDevice,
+      onError: wiring.failed("agent"),
+      settings: { publicUrl, ...agentSettings(config) },
+    }),
+  pairing: () =>
+    createPairing({
+      ...kit,
+      tenants: peers.tenants.lookup,
+      memberships: peers.tenants.memberships,
+      flags: later(() => peers.admin.flags),
+      enrol: (...machines) => peers.devices.enrol(...machines),
+      deployments: deploymentGroups,
+      devices: {
+        exists: async (scope, deviceId) => (await peers.devices.find(scope, deviceId)) !== undefined,
+        withFingerprint: (scope, fingerprint) => peers.devices.withFingerprint(scope, fingerprint),
+        reissue: (...device) => peers.devices.reissue(...device),
+      },
+      ...pairingLimits({ limit: config.RATE_LIMIT_PAIRING, limiter: later(() => serving.cluster.limiter), addressKey: (ip) => serving.addressKey(ip) }),
+      settings: pairingSettings(config, { publicUrl, socketUrl }),
+    }),
+  fleets: () =>
+    createFleets({
+      ...kit,
+      devices: peers.devices.ofFleets,
+      findReferences: createFindReferences({ members: peers.tenants.members, invites: peers.invites, apiKeys: peers.apiKeys }),
+      limitsChanged: () => {
+        peers.tenants.members.forgetAll();
+        peers.apiKeys.forgetAll();
+      },
+    }),
+});

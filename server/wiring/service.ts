@@ -1,37 +1,80 @@
-// What the service says of itself: its health, its name and version, and how people sign in.
+// The features of the service itself: its health, what it says of itself, its operators, what it charges, and its audit log.
 import { cookieNames } from "../core/people/session-cookies.ts";
-import type { BillingFeature } from "../features/billing/index.ts";
-import { type GeneralDeps, statedLimits } from "../features/general/index.ts";
+import { createAdmin } from "../features/admin/index.ts";
+import { createAudit } from "../features/audit/index.ts";
+import { createBilling } from "../features/billing/index.ts";
+import { createGeneral, type GeneralDeps, statedLimits } from "../features/general/index.ts";
 import { billingCheck, createHealth, databaseCheck, loadCheck, mailCheck, redisCheck } from "../features/health/index.ts";
 import { createIdentityProvider, type IdentityProvider } from "../platform/identity/identity-provider.ts";
-import type { OutgoingMail } from "../platform/mail/mail.ts";
+import { processIdentity } from "../platform/postgres/process-identity.ts";
 import { commit, SERVICE, version } from "../version.ts";
-import type { FeaturesDeps } from "./deps.ts";
+import type { InstallationDeps, Wiring } from "./deps.ts";
+import type { Peers } from "./peers.ts";
+import { billingSettings } from "./settings.ts";
 
 const SERVICE_FEATURES = ["agent-socket", "poll", "live-feed", "idempotency"];
 
-interface Watched {
-  readonly mails: Pick<OutgoingMail, "enabled" | "isDelivering">;
-  readonly billing: Pick<BillingFeature, "isAnswering">;
-}
+/** Whether this process of this machine still runs. */
+const lives = async (pid: number): Promise<boolean> => (await processIdentity(pid)) !== undefined;
 
-export const healthOf = ({ clock, node, db, config, cluster }: FeaturesDeps, { mails, billing }: Watched) =>
+export const service = (wiring: Wiring, peers: Peers) => {
+  const { kit, config, serving, outbox } = wiring;
+  return {
+    health: () => healthOf(wiring, peers),
+    general: () =>
+      createGeneral({
+        ...kit,
+        ...serviceFacts(wiring),
+        changelog: serving.changelog,
+        rateLimits: serving.rateLimits,
+        memberships: peers.tenants.memberships,
+        flags: peers.admin.flags,
+      }),
+    admin: () =>
+      createAdmin({
+        ...kit,
+        lives,
+        outbox,
+        node: serving.node,
+        book: serving.book,
+        bus: serving.cluster.bus,
+        channelOf: serving.cluster.channelOf,
+        ownListeners: serving.ownListeners,
+        anyTenant: peers.tenants.anyTenant,
+        anyDevice: peers.devices.anyDevice,
+        commands: peers.commands,
+        grantPlan: (tx, scope, to) => peers.billing.grantPlan(tx, scope, to),
+        stuck: () => wiring.stuck,
+        settings: wiring.settings?.admin,
+      }),
+    billing: () =>
+      createBilling({
+        ...kit,
+        counters: wiring.counters,
+        tenants: peers.tenants.standing,
+        settings: billingSettings(config, wiring.publicUrl, wiring.trusted),
+      }),
+    audit: () => createAudit({ ...kit, keepDays: config.AUDIT_RETENTION_DAYS }),
+  };
+};
+
+const healthOf = ({ kit, config, mails, serving }: Wiring, { billing }: Peers) =>
   createHealth({
-    clock,
+    clock: kit.clock,
     version,
-    startedAtMs: clock.elapsed(),
-    isDraining: () => node.report().draining,
+    startedAtMs: kit.clock.elapsed(),
+    isDraining: () => serving.node.report().draining,
     checks: [
-      databaseCheck(db.condition),
-      ...(config.REDIS_URL === undefined ? [] : [redisCheck(cluster.bus)]),
-      loadCheck(() => node.report().overloaded),
+      databaseCheck(kit.db.condition),
+      ...(config.REDIS_URL === undefined ? [] : [redisCheck(serving.cluster.bus)]),
+      loadCheck(() => serving.node.report().overloaded),
       ...(billing.isAnswering === null ? [] : [billingCheck(billing.isAnswering)]),
       ...(mails.enabled ? [mailCheck(mails.isDelivering)] : []),
     ],
   });
 
 /** Null without a provider, or if this gateway is not registered there. */
-export const openProvider = ({ config, clock, publicUrl, trusted }: FeaturesDeps): IdentityProvider | null =>
+export const openProvider = ({ config, clock, publicUrl, trusted }: InstallationDeps): IdentityProvider | null =>
   config.OIDC_ISSUER === undefined || config.OIDC_CLIENT_ID === undefined
     ? null
     : createIdentityProvider(
@@ -48,11 +91,7 @@ export const openProvider = ({ config, clock, publicUrl, trusted }: FeaturesDeps
       );
 
 /** What the service tells of itself and of how people sign in. */
-export const serviceFacts = (
-  { config, clock, tokens, publicUrl }: FeaturesDeps,
-  provider: IdentityProvider | null,
-): Pick<GeneralDeps, "clock" | "service" | "auth" | "administrators"> => ({
-  clock,
+const serviceFacts = ({ config, tokens, publicUrl, provider }: Wiring): Pick<GeneralDeps, "service" | "auth" | "administrators"> => ({
   administrators: config.ADMIN_USERS,
   service: {
     name: SERVICE,

@@ -28,7 +28,7 @@ module.exports = {
       severity: "error",
       from: {
         path: "^server/(core|platform|gateway|features|wiring)/",
-        pathNot: "^server/(wiring/(deps|index|settings)|gateway/transports|platform/installation)\\.ts$",
+        pathNot: "^server/(wiring/(deps|settings)|gateway/transports|platform/installation)\\.ts$",
       },
       to: { path: SETTINGS },
     },

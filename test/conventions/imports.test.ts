@@ -26,7 +26,9 @@ const GUILTY: readonly (readonly [rule: string, file: string, text: string])[] =
   ["gateway-imports-only-core-and-protocol", "server/gateway/d2.ts", 'import type { Db } from "../platform/database/db.ts"; export type D = Db;'],
   ["features-import-no-gateway", "server/features/one/e.ts", 'import { rest } from "../../gateway/rest/rest.ts"; export const e = rest;'],
   ["features-import-no-gateway", "server/features/one/e2.ts", 'import { version } from "../../version.ts"; export const e = version;'],
+  ["features-import-no-gateway", "server/features/kit.ts", 'import { rest } from "../gateway/rest/rest.ts"; export const e = rest;'],
   ["wiring-imports-no-gateway", "server/wiring/kit.ts", 'import { rest } from "../gateway/rest/rest.ts"; export const e = rest;'],
+  ["settings-are-injected", "server/wiring/e5.ts", 'import type { Config } from "../config.ts"; export type E = Config;'],
   ["settings-are-injected", "server/gateway/e3.ts", 'import type { Config } from "../config.ts"; export type E = Config;'],
   ["features-import-no-gateway", "server/features/one/e4.ts", 'import type { Features } from "../../wiring/index.ts"; export type E = Features;'],
   ["agent-sim-imports-only-protocol", "agent-sim/f.ts", 'import type { Db } from "../server/platform/database/db.ts"; export type F = Db;'],
@@ -98,8 +100,9 @@ const INNOCENT: Readonly<Record<string, string>> = {
   "server/config.ts": "export type Config = object;",
   "server/version.ts": 'export const version = "1";',
   "server/gateway/transports.ts": 'import type { Config } from "../config.ts"; export type Transports = Config;',
+  "server/wiring/deps.ts": 'import type { Config } from "../config.ts"; export type Deps = Config;',
   "server/wiring/index.ts":
-    'import { row } from "../features/two/index.ts"; import { db } from "../platform/database/db.ts"; import type { Config } from "../config.ts"; import { version } from "../version.ts"; export const features = [row, db, version]; export type Features = Config;',
+    'import { row } from "../features/two/index.ts"; import { db } from "../platform/database/db.ts"; import type { Deps } from "./deps.ts"; import { version } from "../version.ts"; export const features = [row, db, version]; export type Features = Deps;',
   "server/features/one/index.ts":
     'import type { Feature as Two } from "../two/index.ts"; import type { Db } from "../../platform/database/db.ts"; export type Feature = Two & Db;',
   "server/features/two/index.ts": 'import { row } from "./store.ts"; export const feature = row; export type Feature = typeof row;',

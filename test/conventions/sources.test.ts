@@ -44,6 +44,15 @@ describe("features", () => {
     expect(groups.filter((feature) => !SOURCES.includes(`server/features/${feature}/index.ts`))).toEqual([]);
   });
 
+  test("beside them stands only the interface that they share: what connects them is in server/wiring", () => {
+    expect(readdirSync(`${ROOT}server/features`).filter((name) => name.endsWith(".ts"))).toEqual(["kit.ts"]);
+    const creating = SOURCES.filter(
+      (file) => /^server\/(?!wiring\/).*\.ts$/.test(file) && /import \{[^}]*\bcreate[A-Z]\w*[^}]*\} from "[./]*\/features\/[^/"]+\/index\.ts"/.test(read(file)),
+    );
+    expect(creating).toEqual([]);
+    expect(SOURCES.filter((file) => /\binterface Others\b/.test(read(file)))).toEqual([]);
+  });
+
   test.each(groups)("%s has a test of its own guarantees", (feature) => {
     const file = TESTED_IN[feature] ?? `test/features/${feature}/${feature}.test.ts`;
     expect(TESTS).toContain(file);

@@ -28,8 +28,8 @@ export const EDITS: readonly Edit[] = [
   after("protocol/guide/index.ts", "const GUIDES: { readonly [G in keyof Contract]?: Readonly<Record<string, OperationGuide>> } = {\n", "  {{group}},\n"),
   before("protocol/guide/index.ts", "  Audit:", '  "{{Words}}": "{{Words}} of a tenant.",\n'),
   before("prisma/schema/tenants.prisma", '\n  @@map("tenants")', "  {{group}} {{Record}}[]\n"),
-  before("server/wiring/index.ts", "\n/** Whether this process", 'import { create{{Records}} } from "../features/{{feature}}/index.ts";\n'),
-  before("server/wiring/index.ts", "  } satisfies FeaturesOf<Contract>;", "    {{group}}: create{{Records}}(kit),\n"),
+  before("server/wiring/workloads.ts", 'import type { Wiring } from "./deps.ts";', 'import { create{{Records}} } from "../features/{{feature}}/index.ts";\n'),
+  before("server/wiring/workloads.ts", "  deployments: () =>", "  {{group}}: () => create{{Records}}(kit),\n"),
   before(
     "test/contract/samples.ts",
     "};\n\n/** A value as text",

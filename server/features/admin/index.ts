@@ -57,8 +57,6 @@ export interface AdminFeature extends Feature<typeof contract.admin> {
   liveNodes(): number;
   /** Sockets on all nodes, as of the last beat. */
   connections(): number;
-  /** The distinct public addresses of the nodes that serve this database now. */
-  addresses(): Promise<readonly string[]>;
   /** Writes the state of this node now, for example that it drains, and reads the state of the cluster. */
   announce(): Promise<void>;
   /** Joins the cluster and subscribes to the order to drain. */
@@ -70,6 +68,11 @@ const DEFAULTS: AdminSettings = { beatEveryMs: 5_000, expireSeconds: 15 };
 const DRAIN = "drain";
 
 const shown = ({ startedAt, seenAt, ...row }: NodeRow) => ({ ...row, startedAt: startedAt.toISOString(), seenAt: seenAt.toISOString() });
+
+/** The distinct public addresses of the nodes that serve this database now. */
+export const findServingAddresses = async (db: Tx): Promise<readonly string[]> => [
+  ...new Set((await liveNodes(db, DEFAULTS.expireSeconds)).filter(({ draining }) => !draining).map(({ address }) => address)),
+];
 
 export const createAdmin = (deps: AdminDeps): AdminFeature => {
   const { db, bus, node, ownListeners, channelOf, lives, anyTenant, settings: given } = deps;
@@ -124,7 +127,6 @@ export const createAdmin = (deps: AdminDeps): AdminFeature => {
     ],
     liveNodes: () => cluster.liveNodes,
     connections: () => cluster.connections,
-    addresses: async () => [...new Set((await liveNodes(db, settings.expireSeconds)).filter(({ draining }) => !draining).map(({ address }) => address))],
     announce,
     open: async () => {
       stopListening = await bus.subscribe(channelOf(node.report().nodeId), ({ op }) => {
