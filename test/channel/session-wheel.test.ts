@@ -23,7 +23,7 @@ const start = () => {
     nodeId: "node",
     busy,
     onError: quiet.onError,
-    commands: { push: quiet.push, offer: () => false },
+    commands: { push: quiet.push, takesNow: () => false, pushNow: () => undefined },
     delivery: { writeSent: () => undefined },
     acks: { cancel: () => undefined },
     notifier: { evictAt: () => undefined },

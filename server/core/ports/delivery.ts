@@ -109,16 +109,10 @@ export interface DeviceNotifier {
   /** Credit or a lane became free: sessions whose last claim left commands claim again. */
   freed(deviceIds: readonly string[]): void;
   cancel(deviceId: string, order: CancelNotice): void;
-  /** For the session of this node. False when it cannot take the command from memory and should be nudged instead. */
-  offer(deviceId: string, offer: Offer): boolean;
-}
-
-/** A new command of a device that has no other open one. */
-export interface Offer {
-  /** The epoch of the session that the database knew when the command was queued. */
-  readonly epoch: number;
-  /** Takes the command; null when it is not to be sent now. */
-  readonly take: () => DeliveredCommand | null;
+  /** Whether the device's session on this node has this epoch and takes a command from memory now. Otherwise nudge it. */
+  takesNow(deviceId: string, epoch: number): boolean;
+  /** Writes a command to that session. Only in the turn of the event loop in which `takesNow` said so. */
+  pushNow(deviceId: string, command: DeliveredCommand): void;
 }
 
 export interface CancelNotice {

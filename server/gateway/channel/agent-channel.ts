@@ -19,7 +19,7 @@ import type { RequestInfo } from "../http/request-info.ts";
 import type { SocketHandler } from "../uws/socket.ts";
 import { createAcks } from "./acks.ts";
 import { createAdmission, type NodeCondition } from "./admission.ts";
-import { createCommandPush, createResume, withBusy } from "./command-push.ts";
+import { createCommandPush, createResume } from "./command-push.ts";
 import { ALL_NODES, type ClusterNotifier, nodeChannel } from "./device-notifier.ts";
 import { createDuplicateProbes } from "./duplicate-probe.ts";
 import { createExpectedReconnects } from "./expected-reconnects.ts";
@@ -99,7 +99,7 @@ export const createAgentChannel = (given: AgentChannelDeps): AgentChannel => {
 
   const admission = createAdmission(deps);
   const busy = new Set<AgentSession>();
-  const commands = withBusy(createCommandPush(deps), busy);
+  const commands = createCommandPush({ ...deps, busy });
   const { push } = commands;
   const acks = createAcks({ ...deps, isTemporary: (error) => databaseError(error) !== null });
   const registry = createSessionRegistry({ ...deps, busy, commands, acks });

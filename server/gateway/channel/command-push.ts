@@ -1,9 +1,9 @@
 // Command push: claims due commands for a ready session and writes them to the socket while credit is left. Each session runs one push loop at a time;
-// nudges that arrive meanwhile join it. The command queue batches the claims of a node. A command that stands alone is offered from memory, without a claim.
+// nudges that arrive meanwhile join it. The command queue batches the claims of a node. A command that stands alone comes from memory, without a claim.
 
 import type { Clock } from "../../core/clock.ts";
 import type { ChannelStats } from "../../core/ports/channel-stats.ts";
-import type { Claim, CommandDelivery, Offer } from "../../core/ports/delivery.ts";
+import type { Claim, CommandDelivery } from "../../core/ports/delivery.ts";
 import { expectAck } from "./acks.ts";
 import { type AgentSession, canPush, send } from "./session.ts";
 import type { ChannelSettings } from "./settings.ts";
@@ -12,10 +12,12 @@ export interface CommandPushDeps {
   readonly delivery: Pick<CommandDelivery, "claim" | "delivered" | "refused">;
   readonly clock: Clock;
   readonly stats: ChannelStats;
+  /** Gets the sessions that push, for the tick to look at. */
+  readonly busy: Set<AgentSession>;
   readonly onError: (error: unknown, session: AgentSession) => void;
 }
 
-export const createCommandPush = ({ delivery, clock, stats, onError }: CommandPushDeps) => {
+export const createCommandPush = ({ delivery, clock, stats, busy, onError }: CommandPushDeps) => {
   type Claimed = Claim["commands"];
 
   /** True when the socket took the frame. A socket whose buffer is full takes no more until it drains. */
@@ -55,6 +57,7 @@ export const createCommandPush = ({ delivery, clock, stats, onError }: CommandPu
   };
 
   const push = async (session: AgentSession): Promise<void> => {
+    busy.add(session);
     session.wanted = true;
     if (session.pushing) return;
     session.pushing = true;
@@ -74,31 +77,19 @@ export const createCommandPush = ({ delivery, clock, stats, onError }: CommandPu
   };
 
   // A claim that runs may have read the command, so it claims once more instead.
-  const offer = (session: AgentSession, { epoch, take }: Offer): boolean => {
-    if (session.pushing || session.epoch !== epoch || session.maxInFlight < 1 || !canPush(session)) return false;
-    const item = take();
-    if (item === null) return false;
-    const { refused } = write(session, [item]);
-    if (refused.length > 0) void delivery.refused(session, epoch, refused).catch((error: unknown) => onError(error, session));
-    return true;
+  const takesNow = (session: AgentSession, epoch: number): boolean =>
+    !session.pushing && session.epoch === epoch && session.maxInFlight >= 1 && canPush(session);
+
+  const pushNow = (session: AgentSession, command: Claimed[number]): void => {
+    busy.add(session);
+    const { refused } = write(session, [command]);
+    if (refused.length > 0) void delivery.refused(session, session.epoch, refused).catch((error: unknown) => onError(error, session));
   };
 
-  return { push, offer };
+  return { push, takesNow, pushNow };
 };
 export type CommandPush = ReturnType<typeof createCommandPush>;
 export type PushCommands = CommandPush["push"];
-
-/** The tick looks at sessions that push. */
-export const withBusy = ({ push, offer }: CommandPush, busy: Set<AgentSession>): CommandPush => ({
-  push: (session) => {
-    busy.add(session);
-    return push(session);
-  },
-  offer: (session, offered) => {
-    busy.add(session);
-    return offer(session, offered);
-  },
-});
 
 /** Continues pushing once enough of the socket's buffer has drained. */
 export const createResume =

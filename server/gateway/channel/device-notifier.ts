@@ -1,8 +1,8 @@
 // The device notifier brings nudges, cancellations and evictions to the session of a device: by a function call on this node, over the bus to another.
 // A message may be lost: the sweep, the next hello and the next flush of presence make up for it.
-import { CLOSE, type Close } from "../../../protocol/index.ts";
+import { CLOSE, type Close, type DeliveredCommand } from "../../../protocol/index.ts";
 import type { Evictor, SessionOwners } from "../../core/ports/agent-sessions.ts";
-import type { CancelNotice, DeviceNotifier, Offer } from "../../core/ports/delivery.ts";
+import type { CancelNotice, DeviceNotifier } from "../../core/ports/delivery.ts";
 import type { BusMessage, PubSub } from "../../core/ports/pub-sub.ts";
 import { chunk, IDS_PER_MESSAGE } from "../../core/rows/chunk.ts";
 
@@ -24,11 +24,12 @@ export interface Eviction {
   readonly waitSeconds?: number | undefined;
 }
 
-/** The sessions of this node. Each call returns false when none of them belongs to the device. */
+/** The sessions of this node. Each call that answers returns false when none of them belongs to the device. */
 export interface LocalSessions {
   nudge(deviceId: string): boolean;
   freed(deviceId: string): boolean;
-  offer(deviceId: string, offer: Offer): boolean;
+  takesNow(deviceId: string, epoch: number): boolean;
+  pushNow(deviceId: string, command: DeliveredCommand): void;
   cancel(deviceId: string, order: CancelNotice): boolean;
   evict(deviceId: string, order: Eviction): boolean;
 }
@@ -52,7 +53,14 @@ export interface DeviceNotifierDeps {
 }
 
 const MAX_REASON = 120;
-const NO_SESSIONS: LocalSessions = { nudge: () => false, freed: () => false, offer: () => false, cancel: () => false, evict: () => false };
+const NO_SESSIONS: LocalSessions = {
+  nudge: () => false,
+  freed: () => false,
+  takesNow: () => false,
+  pushNow: () => undefined,
+  cancel: () => false,
+  evict: () => false,
+};
 
 const evictionMessage = (deviceId: string, { close, epochBelow, waitSeconds }: Eviction): BusMessage => ({
   op: "evict",
@@ -148,10 +156,10 @@ export const createDeviceNotifier = ({ bus, owners, onError, onNudge = () => und
         if (local.freed(deviceId)) onNudge("local", 1);
         else sendLater("freed", deviceId, null);
     },
-    offer: (deviceId, offer) => {
-      const taken = local.offer(deviceId, offer);
-      if (taken) onNudge("local", 1);
-      return taken;
+    takesNow: (deviceId, epoch) => local.takesNow(deviceId, epoch),
+    pushNow: (deviceId, command) => {
+      onNudge("local", 1);
+      local.pushNow(deviceId, command);
     },
     cancel: (deviceId, order) => {
       const notice = order.reason === undefined ? order : { ...order, reason: order.reason.slice(0, MAX_REASON) };

@@ -118,9 +118,13 @@ export const createSessionRegistry = (deps: SessionRegistryDeps): SessionRegistr
       if (session.left || session.pushing) void commands.push(session);
       return true;
     },
-    offer: (deviceId, offer) => {
+    takesNow: (deviceId, epoch) => {
       const session = ready.get(deviceId);
-      return session !== undefined && commands.offer(session, offer);
+      return session !== undefined && commands.takesNow(session, epoch);
+    },
+    pushNow: (deviceId, command) => {
+      const session = ready.get(deviceId);
+      if (session !== undefined) commands.pushNow(session, command);
     },
     cancel: (deviceId, order) => {
       const session = ready.get(deviceId);

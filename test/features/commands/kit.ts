@@ -19,6 +19,9 @@ import { committing, type Database, resultOf, userOf } from "../../kit/gateway/c
 import { insertRow } from "../../kit/gateway/rows.ts";
 import { createTestDatabase, namedStatements } from "../../kit/stores/database.ts";
 
+/** No session on this node takes a command from memory. */
+export const NO_SESSION: Pick<DeviceNotifier, "takesNow" | "pushNow"> = { takesNow: () => false, pushNow: () => undefined };
+
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
 export const openTestDb = async (url?: string, poolSize = 8): Promise<Db> =>
@@ -43,7 +46,7 @@ export const createCommandsFeature = (
     outcomes = new Map(),
     onError = () => undefined,
     clock = systemClock,
-    offers = () => false,
+    session = NO_SESSION,
   }: {
     nodeId?: string;
     settings?: Partial<CommandSettings>;
@@ -54,7 +57,7 @@ export const createCommandsFeature = (
     onError?: (error: unknown) => void;
     clock?: Clock;
     /** The session of a device on this node, for new commands. */
-    offers?: DeviceNotifier["offer"];
+    session?: Pick<DeviceNotifier, "takesNow" | "pushNow">;
   } = {},
 ) => {
   const recorded: Recorded = { hints: [], nudges: [], freed: [], cancels: [], polls: [] };
@@ -84,7 +87,7 @@ export const createCommandsFeature = (
       nudge: (ids) => void recorded.nudges.push(...ids),
       freed: (ids) => void recorded.freed.push(...ids),
       cancel: (deviceId, order) => void recorded.cancels.push({ deviceId, ...order }),
-      offer: (deviceId, offer) => offers(deviceId, offer),
+      ...session,
     },
     devices: {
       isVisible: async () => true,

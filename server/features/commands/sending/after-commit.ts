@@ -75,16 +75,15 @@ export const createAfterCommit = ({ telemetry, hint, remoteChanges, waiters, rem
     notifier.freed(freed);
   };
   /** Nothing stands before it, so a session on this node gets it from memory. */
-  const offer = ({ row, isAlone }: Fresh): boolean => {
+  const pushNow = ({ row, isAlone }: Fresh): boolean => {
     const { liveEpoch, deviceId } = row;
     if (!isAlone || liveEpoch === null || !isWrittenLater(row) || row.availableAt > row.issuedAt) return false;
-    const take = () => {
-      const sent = sending.take(row, liveEpoch);
-      if (sent === null) return null;
-      changed([sentNow(sent)]);
-      return toDelivered(sent);
-    };
-    return notifier.offer(deviceId, { epoch: liveEpoch, take });
+    if (!notifier.takesNow(deviceId, liveEpoch)) return false;
+    const sent = sending.take(row, liveEpoch);
+    if (sent === null) return false;
+    changed([sentNow(sent)]);
+    notifier.pushNow(deviceId, toDelivered(sent));
+    return true;
   };
 
   return {
@@ -96,7 +95,7 @@ export const createAfterCommit = ({ telemetry, hint, remoteChanges, waiters, rem
       }
       // A poll that a session has replaced ends with the next command, whoever gets it.
       waiters.wake(admissions.map(({ row }) => row.deviceId));
-      const waiting = admissions.filter((fresh) => !offer(fresh));
+      const waiting = admissions.filter((fresh) => !pushNow(fresh));
       if (waiting.length === 0) return;
       const holders = new Map(waiting.map(({ row, heldBy }) => [row.deviceId as string, heldBy]));
       notifier.nudge([...holders.keys()], (deviceId) => holders.get(deviceId) ?? null);

@@ -47,10 +47,10 @@ export interface LifeOptions {
   readonly bus: Bus;
   readonly clock: Clock;
   readonly sabotage: Sabotage;
-  readonly offers: DeviceNotifier["offer"];
+  readonly session: Pick<DeviceNotifier, "takesNow" | "pushNow">;
 }
 
-export const startNode = async (db: Db, { nodeId, bus, clock, sabotage, offers }: LifeOptions): Promise<Life> => {
+export const startNode = async (db: Db, { nodeId, bus, clock, sabotage, session }: LifeOptions): Promise<Life> => {
   let left = Number.POSITIVE_INFINITY;
   let isClosed = false;
   const isDead = (): boolean => left <= 0;
@@ -61,7 +61,7 @@ export const startNode = async (db: Db, { nodeId, bus, clock, sabotage, offers }
     return true;
   };
   const own: Bus = { ...bus, subscribe: (channel, handler) => bus.subscribe(channel, (message: BusMessage) => void (isDead() || handler(message))) };
-  const feature = createCommandsFeature(mortal(db, sabotage, pass), { nodeId, bus: own, clock, settings: SETTINGS, random: () => 0.5, offers });
+  const feature = createCommandsFeature(mortal(db, sabotage, pass), { nodeId, bus: own, clock, settings: SETTINGS, random: () => 0.5, session });
   await feature.remote.open();
   const close = async (): Promise<void> => {
     isClosed = true;

@@ -4,7 +4,7 @@ import type { Clock } from "../../../../server/core/clock.ts";
 import { AppError } from "../../../../server/core/errors.ts";
 import type { Db } from "../../../../server/platform/database/db.ts";
 import { addDevice, asOperator, connectDevice, type DeviceRef, disconnectDevice } from "../kit.ts";
-import { type Life, openCuttableBus, type Sabotage, startNode } from "./node.ts";
+import { type Life, type LifeOptions, openCuttableBus, type Sabotage, startNode } from "./node.ts";
 import type { NodeIndex, Op } from "./programs.ts";
 import { type Handing, inDatabase, openCount, type Row, readRow } from "./rows.ts";
 
@@ -37,13 +37,12 @@ export const createPlayer = async (db: Db, { clock, sabotage, lists }: { clock: 
   const lives: [Life, Life] = (await Promise.all([0, 1].map((index) => begin(index as NodeIndex)))) as [Life, Life];
   function begin(node: NodeIndex): Promise<Life> {
     const life: { current: Life | null } = { current: null };
-    const offers = (_: string, offer: { epoch: number; take: () => { command: { commandId: string }; delivery: { attempt: number } } | null }): boolean => {
-      if (life.current?.isDead() !== false || session?.node !== node || session.epoch !== offer.epoch || session.pushing) return false;
-      const item = offer.take();
-      if (item !== null) hand({ commandId: item.command.commandId, attempt: item.delivery.attempt, carrier: offer.epoch, node, got: true });
-      return item !== null;
+    const onNode: LifeOptions["session"] = {
+      takesNow: (_deviceId, sessionEpoch) => life.current?.isDead() === false && session?.node === node && session.epoch === sessionEpoch && !session.pushing,
+      pushNow: (_deviceId, { command, delivery }) =>
+        hand({ commandId: command.commandId, attempt: delivery.attempt, carrier: session?.epoch ?? 0, node, got: true }),
     };
-    return startNode(db, { nodeId: `node-${node}`, bus, clock, sabotage, offers }).then((started) => (life.current = started));
+    return startNode(db, { nodeId: `node-${node}`, bus, clock, sabotage, session: onNode }).then((started) => (life.current = started));
   }
   const operatorAt = (node: NodeIndex) => asOperator(lives[node].feature, device);
   const loseUnwritten = (node: NodeIndex): void => {

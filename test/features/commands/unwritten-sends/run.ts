@@ -5,7 +5,7 @@ import type { Clock } from "../../../../server/core/clock.ts";
 import { openMemoryBus } from "../../../../server/platform/cluster/bus-memory.ts";
 import type { Db } from "../../../../server/platform/database/db.ts";
 import { createTestDatabase, withClient } from "../../../kit/stores/database.ts";
-import { openTestDb, runJob } from "../kit.ts";
+import { NO_SESSION, openTestDb, runJob } from "../kit.ts";
 import { type Sabotage, startNode } from "./node.ts";
 import { createPlayer, type Player } from "./player.ts";
 import type { Moment, Program } from "./programs.ts";
@@ -48,7 +48,7 @@ export const openStage = async (sabotage: Sabotage = {}): Promise<Stage> => {
     db.query(
       `create or replace function clock.now() returns timestamptz language sql stable as $$ select '${new Date(time.now).toISOString()}'::timestamptz $$`,
     );
-  const reaper = await startNode(db, { nodeId: "node-reaper", bus: openMemoryBus(), clock, sabotage, offers: () => false });
+  const reaper = await startNode(db, { nodeId: "node-reaper", bus: openMemoryBus(), clock, sabotage, session: NO_SESSION });
   let players: readonly Player[] = [];
 
   const advance = async (ms: number): Promise<void> => {
