@@ -1,5 +1,5 @@
 // A record in a form: stays as it was read while somebody edits it, and says when it was changed elsewhere meanwhile.
-import { useState } from "react";
+import { Fragment, type ReactNode, useState } from "react";
 
 interface Versioned {
   readonly version: number;
@@ -27,3 +27,23 @@ export const ChangedElsewhere = <T,>({ of: { isOld, show, stored } }: { readonly
       </button>
     </p>
   ) : null;
+
+export interface EditDialogProps<T> {
+  readonly stored: T;
+  readonly form: (shown: T, onRemove: () => void) => ReactNode;
+  /** The question before it is deleted. */
+  readonly remove: (onBack: () => void) => ReactNode;
+}
+
+/** The inside of a dialog in which somebody changes or deletes a record. */
+export const EditDialog = <T extends Versioned>({ stored, form, remove }: EditDialogProps<T>) => {
+  const edition = useEdition(stored);
+  const [isRemoving, setRemoving] = useState(false);
+  return (
+    <>
+      <ChangedElsewhere of={edition} />
+      <Fragment key={edition.shown.version}>{form(edition.shown, () => setRemoving(true))}</Fragment>
+      {isRemoving ? remove(() => setRemoving(false)) : null}
+    </>
+  );
+};

@@ -4,7 +4,7 @@ import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, queryClient } from "../../api/client.ts";
 import { Confirm, Dialog, Field, Form, TextField } from "../../ui/dialog.tsx";
-import { ChangedElsewhere, useEdition } from "../../ui/edition.tsx";
+import { EditDialog } from "../../ui/edition.tsx";
 import { Check } from "../../ui/fields/checks.tsx";
 import { wordsOf } from "../../ui/fields/trim-input.ts";
 import { SecretOnce } from "../../ui/secret-once.tsx";
@@ -118,10 +118,13 @@ const Remove = ({ of: { channelId, name }, onBack, onClose }: { readonly of: Ale
   );
 };
 
-export const EditChannel = ({ stored, onClose }: { readonly stored: AlertChannel; readonly onClose: () => void }) => {
-  const edition = useEdition(stored);
-  const { channelId, type, version } = edition.shown;
-  const [removing, setRemoving] = useState(false);
+interface ChangeProps {
+  readonly of: AlertChannel;
+  readonly onClose: () => void;
+  readonly onRemove: () => void;
+}
+const Change = ({ of: channel, onClose, onRemove }: ChangeProps) => {
+  const { channelId, type, version } = channel;
   const update = useMutation(
     api.alerts.updateChannel.mutationOptions({
       onSuccess: async () => {
@@ -136,29 +139,32 @@ export const EditChannel = ({ stored, onClose }: { readonly stored: AlertChannel
     update.mutate({ channelId, version, enabled: fields.has("enabled"), ...wishesOf(fields), ...config });
   };
   return (
-    <>
-      <ChangedElsewhere of={edition} />
-      <Form
-        key={version}
-        submit={text.save}
-        busy={update.isPending}
-        error={update.error}
-        onSubmit={send}
-        onCancel={onClose}
-        beside={
-          <button type="button" data-kind="danger" onClick={() => setRemoving(true)}>
-            {text.remove}
-          </button>
-        }
-      >
-        <TextField label={text.name} name="name" required maxLength={100} defaultValue={edition.shown.name} />
-        <Reached type={type} stored={edition.shown} />
-        <div>
-          <Choices type={type} stored={edition.shown} />
-          <Check name="enabled" label={text.enabled} defaultChecked={edition.shown.enabled} />
-        </div>
-      </Form>
-      {removing ? <Remove of={stored} onBack={() => setRemoving(false)} onClose={onClose} /> : null}
-    </>
+    <Form
+      submit={text.save}
+      busy={update.isPending}
+      error={update.error}
+      onSubmit={send}
+      onCancel={onClose}
+      beside={
+        <button type="button" data-kind="danger" onClick={onRemove}>
+          {text.remove}
+        </button>
+      }
+    >
+      <TextField label={text.name} name="name" required maxLength={100} defaultValue={channel.name} />
+      <Reached type={type} stored={channel} />
+      <div>
+        <Choices type={type} stored={channel} />
+        <Check name="enabled" label={text.enabled} defaultChecked={channel.enabled} />
+      </div>
+    </Form>
   );
 };
+
+export const EditChannel = ({ stored, onClose }: { readonly stored: AlertChannel; readonly onClose: () => void }) => (
+  <EditDialog
+    stored={stored}
+    form={(channel, onRemove) => <Change of={channel} onClose={onClose} onRemove={onRemove} />}
+    remove={(onBack) => <Remove of={stored} onBack={onBack} onClose={onClose} />}
+  />
+);

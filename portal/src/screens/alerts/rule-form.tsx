@@ -5,7 +5,7 @@ import { type MouseEvent, useState } from "react";
 import { api, queryClient } from "../../api/client.ts";
 import { isComplete, type Selector, SelectorField } from "../../parts/selector-field.tsx";
 import { Confirm, Field, Form, SelectField, TextField } from "../../ui/dialog.tsx";
-import { ChangedElsewhere, useEdition } from "../../ui/edition.tsx";
+import { EditDialog } from "../../ui/edition.tsx";
 import { Check, Checks } from "../../ui/fields/checks.tsx";
 import { SecondsField } from "../../ui/fields/seconds-field.tsx";
 import css from "./alerts.module.css";
@@ -187,17 +187,13 @@ const Remove = ({ of: { ruleId, name }, onBack, onClose }: { readonly of: AlertR
   );
 };
 
-const Edit = ({ stored, onClose }: { readonly stored: AlertRule; readonly onClose: () => void }) => {
-  const edition = useEdition(stored);
-  const [removing, setRemoving] = useState(false);
-  return (
-    <>
-      <ChangedElsewhere of={edition} />
-      <Change key={edition.shown.version} rule={edition.shown} onClose={onClose} onDelete={() => setRemoving(true)} />
-      {removing ? <Remove of={stored} onBack={() => setRemoving(false)} onClose={onClose} /> : null}
-    </>
-  );
-};
-
 export const RuleForm = ({ stored, onClose }: { readonly stored: AlertRule | null; readonly onClose: () => void }) =>
-  stored === null ? <Change rule={null} onClose={onClose} onDelete={onClose} /> : <Edit stored={stored} onClose={onClose} />;
+  stored === null ? (
+    <Change rule={null} onClose={onClose} onDelete={onClose} />
+  ) : (
+    <EditDialog
+      stored={stored}
+      form={(rule, onDelete) => <Change rule={rule} onClose={onClose} onDelete={onDelete} />}
+      remove={(onBack) => <Remove of={stored} onBack={onBack} onClose={onClose} />}
+    />
+  );

@@ -1,10 +1,9 @@
 // The form of a security rule. Built-in rules can be changed and turned off, but not deleted.
 import type { SecurityRule } from "@mooring/client";
 import { useMutation } from "@tanstack/react-query";
-import { useState } from "react";
 import { api, queryClient } from "../../api/client.ts";
 import { Confirm, Form, SelectField, TextField } from "../../ui/dialog.tsx";
-import { ChangedElsewhere, useEdition } from "../../ui/edition.tsx";
+import { EditDialog } from "../../ui/edition.tsx";
 import { Check } from "../../ui/fields/checks.tsx";
 import { SecondsField } from "../../ui/fields/seconds-field.tsx";
 import { blockable } from "./block.tsx";
@@ -124,17 +123,13 @@ const Remove = ({ of: { id: ruleId, name }, onBack, onClose }: { readonly of: Se
   );
 };
 
-const Edit = ({ stored, onClose }: { readonly stored: SecurityRule; readonly onClose: () => void }) => {
-  const edition = useEdition(stored);
-  const [removing, setRemoving] = useState(false);
-  return (
-    <>
-      <ChangedElsewhere of={edition} />
-      <Change key={edition.shown.version} rule={edition.shown} onClose={onClose} onDelete={() => setRemoving(true)} />
-      {removing ? <Remove of={stored} onBack={() => setRemoving(false)} onClose={onClose} /> : null}
-    </>
-  );
-};
-
 export const RuleForm = ({ stored, onClose }: { readonly stored: SecurityRule | null; readonly onClose: () => void }) =>
-  stored === null ? <Change rule={null} onClose={onClose} onDelete={onClose} /> : <Edit stored={stored} onClose={onClose} />;
+  stored === null ? (
+    <Change rule={null} onClose={onClose} onDelete={onClose} />
+  ) : (
+    <EditDialog
+      stored={stored}
+      form={(rule, onDelete) => <Change rule={rule} onClose={onClose} onDelete={onDelete} />}
+      remove={(onBack) => <Remove of={stored} onBack={onBack} onClose={onClose} />}
+    />
+  );
