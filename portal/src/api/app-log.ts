@@ -2,6 +2,7 @@
 import type { LogBatch, LogLine } from "@mooring/client";
 import { useEffect, useState, useSyncExternalStore } from "react";
 import { mooring, note } from "./client.ts";
+import { createThrottle } from "./throttle.ts";
 
 export interface NumberedLine extends LogLine {
   readonly key: number;
@@ -32,17 +33,17 @@ const joined = (log: AppLog, added: readonly NumberedLine[]): AppLog => ({ ...lo
 const follow = (appId: string, show: (log: AppLog) => void, signal: AbortSignal): void => {
   let log = NOTHING;
   let key = 0;
-  let isWaiting = false;
   /** What comes before the end of the log has been read. */
   let early: LogLine[] | null = [];
+  const showSoon = createThrottle(
+    () => {
+      if (!signal.aborted) show(log);
+    },
+    () => COLLECT_MS,
+  );
   const set = (next: AppLog): void => {
     log = next;
-    if (isWaiting) return;
-    isWaiting = true;
-    setTimeout(() => {
-      isWaiting = false;
-      if (!signal.aborted) show(log);
-    }, COLLECT_MS);
+    showSoon();
   };
   const add = (lines: readonly LogLine[]): void => {
     const added = lines.map((line) => {

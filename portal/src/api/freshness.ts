@@ -3,6 +3,7 @@ import type { Device, LiveEvent } from "@mooring/client";
 import type { QueryFilters } from "@tanstack/react-query";
 import { api, queryClient } from "./client.ts";
 import { isBeginning, startFeed } from "./live.ts";
+import { createThrottle } from "./throttle.ts";
 
 const READ_AGAIN_MS = 500;
 
@@ -57,20 +58,21 @@ const inputOf = ({ queryKey }: { readonly queryKey: readonly unknown[] }): unkno
 
 /** Prefixes of event types, each with the devices that its events were about. */
 const dirty = new Map<string, Set<unknown>>();
-let waiting = false;
-const readAgain = (): void => {
-  waiting = false;
-  const filters = [...dirty].flatMap(([concern, devices]) =>
-    (CONCERNS.get(concern) ?? []).map((filter): QueryFilters => {
-      // A query about one device is as true as before when others have changed.
-      const concerned = (query: { readonly queryKey: readonly unknown[] }): boolean =>
-        devices.has(undefined) || deviceOf(inputOf(query)) === undefined || devices.has(deviceOf(inputOf(query)));
-      return { ...filter, predicate: concerned };
-    }),
-  );
-  dirty.clear();
-  for (const filter of filters) void queryClient.invalidateQueries(filter, { cancelRefetch: false });
-};
+const readAgainSoon = createThrottle(
+  () => {
+    const filters = [...dirty].flatMap(([concern, devices]) =>
+      (CONCERNS.get(concern) ?? []).map((filter): QueryFilters => {
+        // A query about one device is as true as before when others have changed.
+        const concerned = (query: { readonly queryKey: readonly unknown[] }): boolean =>
+          devices.has(undefined) || deviceOf(inputOf(query)) === undefined || devices.has(deviceOf(inputOf(query)));
+        return { ...filter, predicate: concerned };
+      }),
+    );
+    dirty.clear();
+    for (const filter of filters) void queryClient.invalidateQueries(filter, { cancelRefetch: false });
+  },
+  () => READ_AGAIN_MS,
+);
 const mark = (event: LiveEvent): void => {
   const devices = dirty.get(concernOf(event)) ?? new Set();
   dirty.set(concernOf(event), devices.add(deviceOf(event.data)));
@@ -82,9 +84,7 @@ const receive = (events: readonly LiveEvent[]): void => {
     patchDevice(event);
     mark(event);
   }
-  if (waiting || dirty.size === 0) return;
-  waiting = true;
-  setTimeout(readAgain, READ_AGAIN_MS);
+  if (dirty.size > 0) readAgainSoon();
 };
 
 /** Starts once per page. A page that was hidden has missed events. */

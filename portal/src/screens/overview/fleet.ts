@@ -1,10 +1,10 @@
 // The devices of the overview's squares: read once in large pages, then kept true by events, because reading thousands again for each event would not do.
 import type { DeviceStatus, LiveEvent } from "@mooring/client";
 import { type InfiniteData, useInfiniteQuery } from "@tanstack/react-query";
-import { useCallback, useEffect, useMemo } from "react";
+import { useEffect, useMemo } from "react";
 import { mooring, queryClient } from "../../api/client.ts";
-import { useEvents } from "../../api/events.ts";
 import { FIRST } from "../../api/lists.ts";
+import { type ReadAgain, useReadAgain } from "../../api/read-again.ts";
 
 const KEY = ["fleet"] as const;
 const PAGE_SIZE = 500;
@@ -38,18 +38,11 @@ const patch = (events: readonly LiveEvent[]): boolean => {
   return known.size < statuses.size || events.some(({ type }) => type.startsWith("device.") && STATUS_OF[type] === undefined);
 };
 
-let isWaiting = false;
-const readAgainSoon = (): void => {
-  const pages = queryClient.getQueryData<InfiniteData<FleetPage, string>>(KEY)?.pages.length ?? 0;
-  if (isWaiting) return;
-  isWaiting = true;
-  setTimeout(
-    () => {
-      isWaiting = false;
-      void queryClient.invalidateQueries({ queryKey: KEY }, { cancelRefetch: false });
-    },
-    pages > 1 ? READ_ALL_AGAIN_MS : READ_AGAIN_MS,
-  );
+const pagesRead = (): number => queryClient.getQueryData<InfiniteData<FleetPage, string>>(KEY)?.pages.length ?? 0;
+const READ_AGAIN: ReadAgain = {
+  after: patch,
+  reads: [{ queryKey: KEY }],
+  waitMs: () => (pagesRead() > 1 ? READ_ALL_AGAIN_MS : READ_AGAIN_MS),
 };
 
 export const useFleet = (enabled: boolean) => {
@@ -65,7 +58,7 @@ export const useFleet = (enabled: boolean) => {
   useEffect(() => {
     if (hasNextPage && !isFetching && error === null) void fetchNextPage();
   }, [hasNextPage, isFetching, error, fetchNextPage]);
-  useEvents(useCallback((events) => (patch(events) ? readAgainSoon() : undefined), []));
+  useReadAgain(READ_AGAIN);
   const devices = useMemo(() => data?.pages.flatMap(({ items }) => items), [data]);
   return { data: devices, error, refetch };
 };
