@@ -11,6 +11,18 @@ const filesIn = (folder: string, ending: string): readonly string[] =>
     .sort();
 const matching = (files: readonly string[], pattern: RegExp): readonly string[] => files.filter((file) => pattern.test(readFileSync(`${ROOT}${file}`, "utf8")));
 
+const SCREENS = ["portal/src/screens", "portal/src/parts"].flatMap((folder) => [".ts", ".tsx"].flatMap((ending) => filesIn(folder, ending)));
+
+describe("a screen", () => {
+  test("keeps no state in its module: two of its kind would share it, and a hook such as useReadAgain does it", () => {
+    expect(matching(SCREENS, /^let /m)).toEqual([]);
+  });
+
+  test("shows a list with List or FilteredList, which also say what to do without rows", () => {
+    expect(matching(SCREENS, /\.count (?:=== 0|> 0)\s+\?\s*\(?\s*<(?:Table|Empty)\b/)).toEqual([]);
+  });
+});
+
 describe("a test of the console", () => {
   const TESTS = filesIn("test/portal", ".test.ts");
 

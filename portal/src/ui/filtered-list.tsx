@@ -1,35 +1,37 @@
-// A list that the URL filters: its rows, or what to do when there are none.
+// A list of records: its rows, or what to do when there are none.
 import type { ReactNode } from "react";
 import { Empty, Loaded, type Read } from "./parts.tsx";
 import { Table, type TableProps } from "./table.tsx";
 
-export interface FilteredListProps<R> extends Pick<TableProps<R>, "label" | "columns" | "id" | "onOpen" | "opened"> {
+export interface ListProps<R> extends Pick<TableProps<R>, "label" | "columns" | "id" | "onOpen" | "opened" | "fill"> {
   readonly list: Pick<TableProps<R>, "count" | "row" | "onSight"> & { readonly read: Read<unknown> };
-  /** Null while no filter is set. */
-  readonly onClear: (() => void) | null;
-  readonly noMatch: string;
+  /** Drawn in grey until the list has been read. */
+  readonly rows?: number;
   /** What would be here. */
   readonly none: ReactNode;
   /** The next step of whoever has none. */
   readonly action?: ReactNode;
 }
 
-export const FilteredList = <R,>({ list, onClear, noMatch, none, action, ...table }: FilteredListProps<R>) => (
-  <Loaded read={list.read} rows={10}>
-    {() => {
-      if (list.count > 0) return <Table {...table} {...list} fill />;
-      if (onClear === null) return <Empty action={action}>{none}</Empty>;
-      return (
-        <Empty
-          action={
-            <button type="button" onClick={onClear}>
-              Clear filters
-            </button>
-          }
-        >
-          {noMatch}
-        </Empty>
-      );
-    }}
+export const List = <R,>({ list: { read, ...of }, rows = 10, fill = true, none, action, ...table }: ListProps<R>) => (
+  <Loaded read={read} rows={rows}>
+    {() => (of.count > 0 ? <Table {...table} {...of} fill={fill} /> : <Empty action={action}>{none}</Empty>)}
   </Loaded>
 );
+
+export interface FilteredListProps<R> extends ListProps<R> {
+  /** Null while no filter is set. */
+  readonly onClear: (() => void) | null;
+  readonly noMatch: string;
+}
+
+/** A list that the URL filters. */
+export const FilteredList = <R,>({ onClear, noMatch, ...list }: FilteredListProps<R>) => {
+  if (onClear === null) return <List {...list} />;
+  const button = (
+    <button type="button" onClick={onClear}>
+      Clear filters
+    </button>
+  );
+  return <List {...list} none={noMatch} action={button} />;
+};

@@ -7,10 +7,10 @@ import { api } from "../../api/client.ts";
 import { fromCursor, PAGE_SIZE, useCursorList } from "../../api/lists.ts";
 import { useMay } from "../../api/session.ts";
 import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
-import { Empty, Loaded } from "../../ui/parts.tsx";
+import { FilteredList } from "../../ui/filtered-list.tsx";
 import { Split } from "../../ui/split.tsx";
 import { Status } from "../../ui/status.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { AlertPanel } from "./alert.tsx";
 import { queryOf, readAlertSearch, SEVERITIES, STATUSES } from "./search.ts";
@@ -62,8 +62,6 @@ export const AlertList = () => {
     [navigate],
   );
   const close = useCallback(() => show(), [show]);
-  const isDefault = Object.keys(filters).length === 0;
-  const next = isDefault ? ([text.showAll, { status: STATUSES.join(",") }] as const) : ([text.clear, {}] as const);
   return (
     <>
       <FilterBar label={text.filter} example="" keys={keys} filters={filters} onChange={setFilters} />
@@ -71,31 +69,23 @@ export const AlertList = () => {
         onClose={close}
         detail={open === undefined ? null : <AlertPanel key={open} alertId={open} onClose={close} />}
         list={
-          <Loaded read={list.read} rows={8}>
-            {() =>
-              list.count > 0 ? (
-                <Table
-                  label={text.title}
-                  columns={open === undefined ? COLUMNS : FEWER}
-                  {...list}
-                  id={({ alertId }) => alertId}
-                  onOpen={({ alertId }) => show(alertId)}
-                  opened={open}
-                  fill
-                />
-              ) : (
-                <Empty
-                  action={
-                    <button type="button" onClick={() => setFilters(next[1])}>
-                      {next[0]}
-                    </button>
-                  }
-                >
-                  {isDefault ? text.none : text.noMatch}
-                </Empty>
-              )
+          <FilteredList
+            label={text.title}
+            columns={open === undefined ? COLUMNS : FEWER}
+            list={list}
+            rows={8}
+            id={({ alertId }) => alertId}
+            onOpen={({ alertId }) => show(alertId)}
+            opened={open}
+            onClear={Object.keys(filters).length === 0 ? null : () => setFilters({})}
+            noMatch={text.noMatch}
+            none={text.none}
+            action={
+              <button type="button" onClick={() => setFilters({ status: STATUSES.join(",") })}>
+                {text.showAll}
+              </button>
             }
-          </Loaded>
+          />
         }
       />
     </>

@@ -2,8 +2,8 @@
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { Listed } from "../../api/lists.ts";
-import { Empty, Loaded } from "../../ui/parts.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import { List } from "../../ui/filtered-list.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { text } from "./text.ts";
 
 const route = getRouteApi("/alerts");
@@ -35,15 +35,7 @@ export const TabList = <Row,>({ tab, list, columns, id, create, none, dialog }: 
   return (
     <>
       {list.count > 0 && button !== undefined ? <div>{button}</div> : null}
-      <Loaded read={list.read} rows={6}>
-        {() =>
-          list.count === 0 ? (
-            <Empty action={button}>{none}</Empty>
-          ) : (
-            <Table label={text.tabs[tab]} columns={columns} {...list} id={id} opened={open} onOpen={(row) => show(id(row))} fill />
-          )
-        }
-      </Loaded>
+      <List label={text.tabs[tab]} columns={columns} list={list} rows={6} id={id} opened={open} onOpen={(row) => show(id(row))} none={none} action={button} />
       {open === undefined ? null : dialog(open, () => show())}
     </>
   );

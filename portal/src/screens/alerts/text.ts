@@ -14,7 +14,6 @@ export const text = {
   none: "Nothing needs anybody now. Alerts open here when a rule applies.",
   showAll: "Show resolved alerts, too",
   noMatch: "No alert matches these filters.",
-  clear: "Clear filters",
   noTarget: "nothing that you see",
   of: (active: number, all: number) => (active === all ? numbers.format(all) : `${numbers.format(active)} of ${numbers.format(all)}`),
   silenced: "silenced",

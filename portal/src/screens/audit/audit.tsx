@@ -6,11 +6,12 @@ import { api } from "../../api/client.ts";
 import { fromCursor, PAGE_SIZE, useCursorList } from "../../api/lists.ts";
 import { given } from "../../api/search.ts";
 import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
-import { Empty, Loaded, Page } from "../../ui/parts.tsx";
+import { FilteredList } from "../../ui/filtered-list.tsx";
+import { Page } from "../../ui/parts.tsx";
 import { fromOf, SPANS } from "../../ui/since.ts";
 import { Split } from "../../ui/split.tsx";
 import { Status } from "../../ui/status.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { WHEN_WIDTH, When } from "../../ui/time.tsx";
 import { Exports } from "./exports.tsx";
 import { AuditRecord, actorName } from "./record.tsx";
@@ -69,33 +70,17 @@ export const AuditScreen = () => {
         onClose={close}
         detail={record === undefined ? null : <AuditRecord key={record} auditId={record} onClose={close} />}
         list={
-          <Loaded read={list.read} rows={10}>
-            {() =>
-              list.count > 0 ? (
-                <Table
-                  label={text.title}
-                  columns={record === undefined ? COLUMNS : FEWER}
-                  {...list}
-                  id={({ auditId }) => auditId}
-                  onOpen={({ auditId }) => open(auditId)}
-                  opened={record}
-                  fill
-                />
-              ) : (
-                <Empty
-                  action={
-                    Object.keys(filters).length === 0 ? undefined : (
-                      <button type="button" onClick={() => setFilters({})}>
-                        {text.clear}
-                      </button>
-                    )
-                  }
-                >
-                  {Object.keys(filters).length === 0 ? text.none : text.noMatch}
-                </Empty>
-              )
-            }
-          </Loaded>
+          <FilteredList
+            label={text.title}
+            columns={record === undefined ? COLUMNS : FEWER}
+            list={list}
+            id={({ auditId }) => auditId}
+            onOpen={({ auditId }) => open(auditId)}
+            opened={record}
+            onClear={Object.keys(filters).length === 0 ? null : () => setFilters({})}
+            noMatch={text.noMatch}
+            none={text.none}
+          />
         }
       />
     </Page>

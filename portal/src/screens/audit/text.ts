@@ -5,7 +5,6 @@ export const text = {
   filter: "Filter records",
   none: "Changes appear here as they are made.",
   noMatch: "No record matches these filters.",
-  clear: "Clear filters",
   lines: "Export NDJSON",
   csv: "Export CSV",
   exporting: (count: number) => `Reading, ${numbers.format(count)} records so far`,

@@ -2,9 +2,10 @@
 import type { Invoice } from "@mooring/client";
 import { api } from "../../api/client.ts";
 import { PAGE_SIZE, usePages } from "../../api/lists.ts";
-import { Empty, Loaded, Panel } from "../../ui/parts.tsx";
+import { List } from "../../ui/filtered-list.tsx";
+import { Panel } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { dayOf } from "../../ui/time.tsx";
 import { money, text } from "./text.ts";
 
@@ -33,11 +34,7 @@ export const Invoices = () => {
   const list = usePages<Invoice>((page) => api.billing.invoices.queryOptions({ page, pageSize: PAGE_SIZE }));
   return (
     <Panel title={text.invoices}>
-      <Loaded read={list.read}>
-        {() =>
-          list.count === 0 ? <Empty>{text.noInvoices}</Empty> : <Table label={text.invoices} columns={COLUMNS} {...list} id={({ invoiceId }) => invoiceId} />
-        }
-      </Loaded>
+      <List label={text.invoices} columns={COLUMNS} list={list} rows={3} fill={false} id={({ invoiceId }) => invoiceId} none={text.noInvoices} />
     </Panel>
   );
 };

@@ -10,9 +10,10 @@ import { CODE, LASTED, QUEUED, STATUS, TYPE } from "../../parts/command-columns.
 import { CommandPanel } from "../../parts/command-panel.tsx";
 import { actorText } from "../../parts/text.ts";
 import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
-import { Empty, Loaded, Page } from "../../ui/parts.tsx";
+import { List } from "../../ui/filtered-list.tsx";
+import { Page } from "../../ui/parts.tsx";
 import { Split } from "../../ui/split.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { Counts } from "./counts.tsx";
 import { type CommandSearch, readCommandSearch, SHOWS } from "./search.ts";
 import { text } from "./text.ts";
@@ -80,35 +81,24 @@ const CommandList = ({
   const { command, ...filters } = search;
   const isDefault = Object.keys(filters).length === 0;
   return (
-    <Loaded read={list.read} rows={10}>
-      {() =>
-        list.count > 0 ? (
-          <Table
-            label={text.title}
-            columns={command === undefined ? WIDE : NARROW}
-            {...list}
-            id={({ commandId }) => commandId}
-            onOpen={({ commandId }) => onShow(commandId)}
-            opened={command}
-            fill
-          />
+    <List
+      label={text.title}
+      columns={command === undefined ? WIDE : NARROW}
+      list={list}
+      id={({ commandId }) => commandId}
+      onOpen={({ commandId }) => onShow(commandId)}
+      opened={command}
+      none={isDefault ? text.noneOpen : text.noMatch}
+      action={
+        isDefault ? (
+          <button type="button" onClick={onAll}>
+            {text.showAll}
+          </button>
         ) : (
-          <Empty
-            action={
-              isDefault ? (
-                <button type="button" onClick={onAll}>
-                  {text.showAll}
-                </button>
-              ) : (
-                <Link to="/commands">{text.clear}</Link>
-              )
-            }
-          >
-            {isDefault ? text.noneOpen : text.noMatch}
-          </Empty>
+          <Link to="/commands">{text.clear}</Link>
         )
       }
-    </Loaded>
+    />
   );
 };
 

@@ -12,10 +12,11 @@ import { readDeployablesAgain } from "../../parts/deployables.tsx";
 import { actorText } from "../../parts/text.ts";
 import { Diff } from "../../ui/diff.tsx";
 import { Failure } from "../../ui/failure.tsx";
-import { Empty, Loaded, Panel } from "../../ui/parts.tsx";
+import { List } from "../../ui/filtered-list.tsx";
+import { Panel } from "../../ui/parts.tsx";
 import { Split } from "../../ui/split.tsx";
 import { Status } from "../../ui/status.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { text } from "./text.ts";
 
@@ -103,22 +104,17 @@ export const DeploymentRevisions = ({ of }: { readonly of: Deployment }) => {
       onClose={close}
       detail={at === undefined || shown === undefined ? null : <One key={opened} deployment={of} of={shown} before={list.row(at + 1)} onClose={close} />}
       list={
-        <Loaded read={list.read} rows={5}>
-          {() =>
-            list.count === 0 ? (
-              <Empty>{text.noRevisions}</Empty>
-            ) : (
-              <Table
-                label={text.tabs.revisions}
-                columns={columns}
-                {...list}
-                id={({ revision }) => String(revision)}
-                onOpen={({ revision }) => open(String(revision))}
-                opened={opened}
-              />
-            )
-          }
-        </Loaded>
+        <List
+          label={text.tabs.revisions}
+          columns={columns}
+          list={list}
+          rows={5}
+          fill={false}
+          id={({ revision }) => String(revision)}
+          onOpen={({ revision }) => open(String(revision))}
+          opened={opened}
+          none={text.noRevisions}
+        />
       }
     />
   );

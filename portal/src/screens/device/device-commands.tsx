@@ -6,9 +6,8 @@ import { fromCursor, PAGE_SIZE, useCursorList } from "../../api/lists.ts";
 import { CODE, type CommandRow, LASTED, QUEUED, STATUS, TYPE } from "../../parts/command-columns.tsx";
 import { CommandPanel } from "../../parts/command-panel.tsx";
 import { text as commandText } from "../../parts/text.ts";
-import { Empty, Loaded } from "../../ui/parts.tsx";
+import { List } from "../../ui/filtered-list.tsx";
 import { Split } from "../../ui/split.tsx";
-import { Table } from "../../ui/table.tsx";
 import { text } from "./text.ts";
 
 const route = getRouteApi("/devices/$deviceId");
@@ -26,33 +25,22 @@ export const DeviceCommands = ({ onPing }: { readonly onPing: (() => void) | nul
     <Split
       onClose={close}
       list={
-        <Loaded read={list.read} rows={10}>
-          {() =>
-            list.count > 0 ? (
-              <Table
-                label={commandText.commands}
-                columns={command === undefined ? WIDE : NARROW}
-                {...list}
-                id={({ commandId }) => commandId}
-                onOpen={({ commandId }) => show(commandId)}
-                opened={command}
-                fill
-              />
-            ) : (
-              <Empty
-                action={
-                  onPing === null ? undefined : (
-                    <button type="button" onClick={onPing}>
-                      {text.ping}
-                    </button>
-                  )
-                }
-              >
-                {text.noCommands}
-              </Empty>
+        <List
+          label={commandText.commands}
+          columns={command === undefined ? WIDE : NARROW}
+          list={list}
+          id={({ commandId }) => commandId}
+          onOpen={({ commandId }) => show(commandId)}
+          opened={command}
+          none={text.noCommands}
+          action={
+            onPing === null ? undefined : (
+              <button type="button" onClick={onPing}>
+                {text.ping}
+              </button>
             )
           }
-        </Loaded>
+        />
       }
       detail={
         command === undefined ? null : (

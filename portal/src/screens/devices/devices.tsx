@@ -8,9 +8,10 @@ import { PAGE_SIZE, usePages } from "../../api/lists.ts";
 import { useMay } from "../../api/session.ts";
 import { deviceLabel } from "../../ui/device-label.ts";
 import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
-import { Empty, Loaded, Page } from "../../ui/parts.tsx";
+import { FilteredList } from "../../ui/filtered-list.tsx";
+import { Page } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { type DeviceSearch, readDeviceSearch, STATUSES } from "./search.ts";
 import { text } from "./text.ts";
@@ -69,34 +70,22 @@ export const DevicesScreen = () => {
   const list = usePages<Device>((page) => api.devices.list.queryOptions({ ...query, page, pageSize: PAGE_SIZE }));
   const setFilters = useCallback((filters: Filters) => void navigate({ to: "/devices", search: readDeviceSearch(filters), replace: true }), [navigate]);
   const open = ({ deviceId }: Device): void => void navigate({ to: "/devices/$deviceId", params: { deviceId } });
+  const pair = may("device:pair") ? <Link to="/pair">{text.pair}</Link> : undefined;
   const isFiltered = Object.keys(search).some((name) => name !== "sort");
   return (
-    <Page
-      title={text.title}
-      fill
-      beside={<span className="muted">{list.read.data === undefined ? "" : text.total(list.count)}</span>}
-      actions={may("device:pair") ? <Link to="/pair">{text.pair}</Link> : undefined}
-    >
+    <Page title={text.title} fill beside={<span className="muted">{list.read.data === undefined ? "" : text.total(list.count)}</span>} actions={pair}>
       <FilterBar label={text.filter} keys={keys} filters={search} onChange={setFilters} />
-      <Loaded read={list.read} rows={10}>
-        {() =>
-          list.count > 0 ? (
-            <Table label={text.title} columns={COLUMNS} {...list} id={({ deviceId }) => deviceId} onOpen={open} fill />
-          ) : isFiltered ? (
-            <Empty
-              action={
-                <button type="button" onClick={() => setFilters({})}>
-                  {text.clear}
-                </button>
-              }
-            >
-              {text.noMatch}
-            </Empty>
-          ) : (
-            <Empty action={may("device:pair") ? <Link to="/pair">{text.pair}</Link> : undefined}>{text.none}</Empty>
-          )
-        }
-      </Loaded>
+      <FilteredList
+        label={text.title}
+        columns={COLUMNS}
+        list={list}
+        id={({ deviceId }) => deviceId}
+        onOpen={open}
+        onClear={isFiltered ? () => setFilters({}) : null}
+        noMatch={text.noMatch}
+        none={text.none}
+        action={pair}
+      />
     </Page>
   );
 };

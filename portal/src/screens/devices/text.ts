@@ -5,7 +5,6 @@ export const text = {
   filter: "Filter devices",
   total: (count: number) => counted(count, "device"),
   pair: "Pair a device",
-  clear: "Clear filters",
   noMatch: "No device matches these filters.",
   none: "Devices appear here once they are paired.",
   links: { realtime: "socket", polling: "polling", none: "none" },

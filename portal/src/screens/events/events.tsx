@@ -1,18 +1,19 @@
 // The tenant's events as webhooks receive them, newest first, with the chosen one beside the list.
-import type { LiveEvent, TenantEvent } from "@mooring/client";
+import type { TenantEvent } from "@mooring/client";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
-import { api, queryClient } from "../../api/client.ts";
-import { useEvents } from "../../api/events.ts";
+import { api } from "../../api/client.ts";
 import { fromCursor, PAGE_SIZE, useCursorList } from "../../api/lists.ts";
+import { isStored, type ReadAgain, useReadAgain } from "../../api/read-again.ts";
 import { given } from "../../api/search.ts";
 import { useMay } from "../../api/session.ts";
 import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
-import { Empty, Loaded, Page } from "../../ui/parts.tsx";
+import { FilteredList } from "../../ui/filtered-list.tsx";
+import { Page } from "../../ui/parts.tsx";
 import { fromOf, SPANS } from "../../ui/since.ts";
 import { Split } from "../../ui/split.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { WHEN_WIDTH, When } from "../../ui/time.tsx";
 import { Event } from "./event.tsx";
 import { readEventSearch } from "./search.ts";
@@ -29,17 +30,8 @@ const COLUMNS: readonly Column<TenantEvent>[] = [
 /** Beside an open event. */
 const FEWER = COLUMNS.filter(({ phone }) => phone === true);
 
-const READ_AGAIN_MS = 1_000;
 const MAX_TYPES = 50;
-let isWaiting = false;
-const readAgainSoon = (events: readonly LiveEvent[]): void => {
-  if (isWaiting || events.every(({ id }) => id === null)) return;
-  isWaiting = true;
-  setTimeout(() => {
-    isWaiting = false;
-    void queryClient.invalidateQueries(api.webhooks.listEvents.pathFilter(), { cancelRefetch: false });
-  }, READ_AGAIN_MS);
-};
+const READ_AGAIN: ReadAgain = { after: isStored, reads: [api.webhooks.listEvents.pathFilter()], waitMs: () => 1_000 };
 
 const useFilterKeys = (): readonly FilterKey[] => {
   const enabled = useMay()("webhook:read");
@@ -65,7 +57,7 @@ export const EventsScreen = () => {
     ...api.webhooks.listEvents.infiniteQueryOptions({ ...given({ types, subjectId, since }), pageSize: PAGE_SIZE }, fromCursor),
     placeholderData: keepPreviousData,
   });
-  useEvents(readAgainSoon);
+  useReadAgain(READ_AGAIN);
   const setFilters = useCallback(
     (next: Filters) => void navigate({ to: "/events", search: (before) => readEventSearch({ ...next, event: before.event }), replace: true }),
     [navigate],
@@ -75,7 +67,6 @@ export const EventsScreen = () => {
     [navigate],
   );
   const close = useCallback(() => open(), [open]);
-  const isFiltered = Object.keys(filters).length > 0;
   return (
     <Page title={text.title} fill>
       <FilterBar label={text.filter} example="a subject's id, " keys={keys} filters={filters} onChange={setFilters} />
@@ -83,33 +74,17 @@ export const EventsScreen = () => {
         onClose={close}
         detail={event === undefined ? null : <Event key={event} eventId={event} onClose={close} />}
         list={
-          <Loaded read={list.read} rows={10}>
-            {() =>
-              list.count > 0 ? (
-                <Table
-                  label={text.title}
-                  columns={event === undefined ? COLUMNS : FEWER}
-                  {...list}
-                  id={({ eventId }) => eventId}
-                  onOpen={({ eventId }) => open(eventId)}
-                  opened={event}
-                  fill
-                />
-              ) : (
-                <Empty
-                  action={
-                    isFiltered ? (
-                      <button type="button" onClick={() => setFilters({})}>
-                        {text.clear}
-                      </button>
-                    ) : undefined
-                  }
-                >
-                  {isFiltered ? text.noMatch : text.none}
-                </Empty>
-              )
-            }
-          </Loaded>
+          <FilteredList
+            label={text.title}
+            columns={event === undefined ? COLUMNS : FEWER}
+            list={list}
+            id={({ eventId }) => eventId}
+            onOpen={({ eventId }) => open(eventId)}
+            opened={event}
+            onClear={Object.keys(filters).length > 0 ? () => setFilters({}) : null}
+            noMatch={text.noMatch}
+            none={text.none}
+          />
         }
       />
     </Page>

@@ -4,7 +4,6 @@ export const text = {
   filter: "Filter events",
   none: "What happens in this tenant appears here as it happens.",
   noMatch: "No event matches these filters.",
-  clear: "Clear filters",
   one: "Event",
   close: "Close the event",
   data: "Data",

@@ -10,9 +10,10 @@ import { PickDevices } from "../../parts/selector-field.tsx";
 import { deviceLabel } from "../../ui/device-label.ts";
 import { Confirm, Form, TextField } from "../../ui/dialog.tsx";
 import { Failure } from "../../ui/failure.tsx";
-import { Copyable, Empty, Facts, Loaded, Page, Panel } from "../../ui/parts.tsx";
+import { List } from "../../ui/filtered-list.tsx";
+import { Copyable, Facts, Loaded, Page, Panel } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { text } from "./text.ts";
 
@@ -54,21 +55,16 @@ const Devices = ({ fleet: { fleetId, membership } }: { readonly fleet: Fleet }) 
     <Panel title={text.devices}>
       {changes ? <PickDevices picked={[]} onChange={([deviceId]) => (deviceId === undefined ? undefined : add.mutate({ fleetId, deviceId }))} /> : null}
       {add.error === null && takeOut.error === null ? null : <Failure error={add.error ?? takeOut.error} />}
-      <Loaded read={list.read}>
-        {() =>
-          list.count === 0 ? (
-            <Empty>{text.noDevices}</Empty>
-          ) : (
-            <Table
-              label={text.devices}
-              columns={changes ? [...COLUMNS, action] : COLUMNS}
-              {...list}
-              id={({ deviceId }) => deviceId}
-              onOpen={({ deviceId }) => void navigate({ to: "/devices/$deviceId", params: { deviceId } })}
-            />
-          )
-        }
-      </Loaded>
+      <List
+        label={text.devices}
+        columns={changes ? [...COLUMNS, action] : COLUMNS}
+        list={list}
+        rows={3}
+        fill={false}
+        id={({ deviceId }) => deviceId}
+        onOpen={({ deviceId }) => void navigate({ to: "/devices/$deviceId", params: { deviceId } })}
+        none={text.noDevices}
+      />
     </Panel>
   );
 };

@@ -8,8 +8,9 @@ import { PAGE_SIZE, usePages } from "../../api/lists.ts";
 import { useMay } from "../../api/session.ts";
 import { PickDevices, PickTags } from "../../parts/selector-field.tsx";
 import { Dialog, Field, Form, TextField } from "../../ui/dialog.tsx";
-import { Empty, Loaded, Page } from "../../ui/parts.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import { List } from "../../ui/filtered-list.tsx";
+import { Page } from "../../ui/parts.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { text } from "./text.ts";
 
@@ -79,15 +80,7 @@ export const FleetsScreen = () => {
   ) : undefined;
   return (
     <Page title={text.title} actions={action} fill>
-      <Loaded read={list.read} rows={10}>
-        {() =>
-          list.count === 0 ? (
-            <Empty>{text.none}</Empty>
-          ) : (
-            <Table label={text.title} columns={COLUMNS} {...list} id={({ fleetId }) => fleetId} onOpen={open} fill />
-          )
-        }
-      </Loaded>
+      <List label={text.title} columns={COLUMNS} list={list} id={({ fleetId }) => fleetId} onOpen={open} none={text.none} />
       {creating ? <Create onClose={() => setCreating(false)} /> : null}
     </Page>
   );

@@ -7,10 +7,11 @@ import { PAGE_SIZE, usePages } from "../../api/lists.ts";
 import { given } from "../../api/search.ts";
 import { useMay } from "../../api/session.ts";
 import { selectorText } from "../../parts/selector-field.tsx";
-import { Empty, Loaded, Page } from "../../ui/parts.tsx";
+import { List } from "../../ui/filtered-list.tsx";
+import { Page } from "../../ui/parts.tsx";
 import { Split } from "../../ui/split.tsx";
 import { Status } from "../../ui/status.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { CreateKey } from "./create.tsx";
 import { Key } from "./key.tsx";
@@ -63,23 +64,17 @@ export const KeysScreen = () => {
         onClose={close}
         detail={key === undefined ? null : <Key key={key} keyId={key} onClose={close} />}
         list={
-          <Loaded read={list.read} rows={8}>
-            {() =>
-              list.count > 0 ? (
-                <Table
-                  label={text.title}
-                  columns={key === undefined ? COLUMNS : FEWER}
-                  {...list}
-                  id={({ keyId }) => keyId}
-                  onOpen={({ keyId }) => open(keyId)}
-                  opened={key}
-                  fill
-                />
-              ) : (
-                <Empty action={create}>{text.none}</Empty>
-              )
-            }
-          </Loaded>
+          <List
+            label={text.title}
+            columns={key === undefined ? COLUMNS : FEWER}
+            list={list}
+            rows={8}
+            id={({ keyId }) => keyId}
+            onOpen={({ keyId }) => open(keyId)}
+            opened={key}
+            none={text.none}
+            action={create}
+          />
         }
       />
       {creating ? <CreateKey onClose={() => setCreating(false)} /> : null}

@@ -7,9 +7,9 @@ import { api } from "../../api/client.ts";
 import { PAGE_SIZE, usePages } from "../../api/lists.ts";
 import { useMay } from "../../api/session.ts";
 import { selectorText } from "../../parts/selector-field.tsx";
-import { Empty, Loaded } from "../../ui/parts.tsx";
+import { List } from "../../ui/filtered-list.tsx";
 import { Status } from "../../ui/status.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { CreateInvite } from "./create-invite.tsx";
 import { OneInvite } from "./one-invite.tsx";
@@ -48,23 +48,17 @@ export const Invites = () => {
   return (
     <>
       {list.count > 0 && invite !== undefined ? <div>{invite}</div> : null}
-      <Loaded read={list.read} rows={6}>
-        {() =>
-          list.count === 0 ? (
-            <Empty action={invite}>{text.noInvites}</Empty>
-          ) : (
-            <Table
-              label={text.tabs.invites}
-              columns={columns}
-              {...list}
-              id={({ inviteId }) => inviteId}
-              opened={open}
-              onOpen={({ inviteId }) => show(inviteId)}
-              fill
-            />
-          )
-        }
-      </Loaded>
+      <List
+        label={text.tabs.invites}
+        columns={columns}
+        list={list}
+        rows={6}
+        id={({ inviteId }) => inviteId}
+        opened={open}
+        onOpen={({ inviteId }) => show(inviteId)}
+        none={text.noInvites}
+        action={invite}
+      />
       {open === undefined ? null : <OneInvite inviteId={open} onClose={() => show()} />}
       {creates ? <CreateInvite onClose={() => setCreates(false)} /> : null}
     </>

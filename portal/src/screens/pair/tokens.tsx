@@ -6,9 +6,10 @@ import { useState } from "react";
 import { api, queryClient } from "../../api/client.ts";
 import { PAGE_SIZE, usePages } from "../../api/lists.ts";
 import { Confirm, Dialog } from "../../ui/dialog.tsx";
-import { Copyable, Empty, Facts, Loaded, Panel } from "../../ui/parts.tsx";
+import { List } from "../../ui/filtered-list.tsx";
+import { Copyable, Facts, Panel } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { AGO_WIDTH, Ago, useNow } from "../../ui/time.tsx";
 import { CreateToken } from "./create-token.tsx";
 import { readPairSearch } from "./search.ts";
@@ -91,15 +92,18 @@ export const Tokens = () => {
   return (
     <Panel title={text.tokens} beside={list.count > 0 ? create : undefined}>
       <p className="muted">{text.tokensHint}</p>
-      <Loaded read={list.read}>
-        {() =>
-          list.count === 0 ? (
-            <Empty action={create}>{text.none}</Empty>
-          ) : (
-            <Table label={text.tokens} columns={COLUMNS} {...list} id={({ tokenId }) => tokenId} opened={opened} onOpen={({ tokenId }) => open(tokenId)} />
-          )
-        }
-      </Loaded>
+      <List
+        label={text.tokens}
+        columns={COLUMNS}
+        list={list}
+        rows={3}
+        fill={false}
+        id={({ tokenId }) => tokenId}
+        opened={opened}
+        onOpen={({ tokenId }) => open(tokenId)}
+        none={text.none}
+        action={create}
+      />
       {current === undefined ? null : <OneToken token={current} onClose={() => open(undefined)} />}
       {creates ? <CreateToken onClose={() => setCreates(false)} /> : null}
     </Panel>

@@ -5,10 +5,10 @@ import { useCallback } from "react";
 import { api } from "../../api/client.ts";
 import { fromCursor, PAGE_SIZE, useCursorList } from "../../api/lists.ts";
 import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
-import { Empty, Loaded } from "../../ui/parts.tsx";
+import { FilteredList } from "../../ui/filtered-list.tsx";
 import { Split } from "../../ui/split.tsx";
 import { Status } from "../../ui/status.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { AlertPanel } from "./alert.tsx";
 import { Entity } from "./entity.tsx";
@@ -44,7 +44,6 @@ export const AlertList = () => {
     [navigate],
   );
   const close = useCallback(() => show(), [show]);
-  const isDefault = Object.keys(filters).length === 0;
   return (
     <>
       <FilterBar label={text.filter} example="" keys={KEYS} filters={filters} onChange={setFilters} />
@@ -52,33 +51,18 @@ export const AlertList = () => {
         onClose={close}
         detail={open === undefined ? null : <AlertPanel key={open} alertId={open} onClose={close} />}
         list={
-          <Loaded read={list.read} rows={8}>
-            {() =>
-              list.count > 0 ? (
-                <Table
-                  label={text.tabs.alerts}
-                  columns={open === undefined ? COLUMNS : FEWER}
-                  {...list}
-                  id={({ id }) => id}
-                  onOpen={({ id }) => show(id)}
-                  opened={open}
-                  fill
-                />
-              ) : (
-                <Empty
-                  action={
-                    isDefault ? undefined : (
-                      <button type="button" onClick={() => setFilters({})}>
-                        {text.clear}
-                      </button>
-                    )
-                  }
-                >
-                  {isDefault ? text.noAlerts : text.noMatch}
-                </Empty>
-              )
-            }
-          </Loaded>
+          <FilteredList
+            label={text.tabs.alerts}
+            columns={open === undefined ? COLUMNS : FEWER}
+            list={list}
+            rows={8}
+            id={({ id }) => id}
+            onOpen={({ id }) => show(id)}
+            opened={open}
+            onClear={Object.keys(filters).length === 0 ? null : () => setFilters({})}
+            noMatch={text.noMatch}
+            none={text.noAlerts}
+          />
         }
       />
     </>

@@ -6,8 +6,8 @@ import { api, queryClient } from "../../api/client.ts";
 import { PAGE_SIZE, usePages } from "../../api/lists.ts";
 import { useMay } from "../../api/session.ts";
 import { Confirm } from "../../ui/dialog.tsx";
-import { Empty, Loaded } from "../../ui/parts.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import { List } from "../../ui/filtered-list.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { Block } from "./block.tsx";
 import { Entity } from "./entity.tsx";
@@ -72,15 +72,15 @@ export const Blocked = () => {
   return (
     <>
       {list.count > 0 && block !== undefined ? <div>{block}</div> : null}
-      <Loaded read={list.read} rows={6}>
-        {() =>
-          list.count === 0 ? (
-            <Empty action={block}>{text.noBlocked}</Empty>
-          ) : (
-            <Table label={text.tabs.blocked} columns={mayBlock ? [...COLUMNS, action] : COLUMNS} {...list} id={({ id }) => id} fill />
-          )
-        }
-      </Loaded>
+      <List
+        label={text.tabs.blocked}
+        columns={mayBlock ? [...COLUMNS, action] : COLUMNS}
+        list={list}
+        rows={6}
+        id={({ id }) => id}
+        none={text.noBlocked}
+        action={block}
+      />
       {blocking ? <Block onClose={() => setBlocking(false)} /> : null}
       {leaving === null ? null : <Unblock of={leaving} onClose={() => setLeaving(null)} />}
     </>

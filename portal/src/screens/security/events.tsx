@@ -5,9 +5,9 @@ import { useCallback } from "react";
 import { api } from "../../api/client.ts";
 import { fromCursor, PAGE_SIZE, useCursorList } from "../../api/lists.ts";
 import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
-import { Empty, Loaded } from "../../ui/parts.tsx";
+import { FilteredList } from "../../ui/filtered-list.tsx";
 import { Status } from "../../ui/status.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { WHEN_WIDTH, When } from "../../ui/time.tsx";
 import { Entity } from "./entity.tsx";
 import { knownType, MEANINGS, TYPES } from "./meanings.ts";
@@ -41,29 +41,19 @@ export const EventList = () => {
     [navigate],
   );
   const { entityId: q, ...rest } = query;
-  const isDefault = Object.keys(query).length === 0;
   return (
     <>
       <FilterBar label={text.filterEvents} example="an address or id, " keys={KEYS} filters={q === undefined ? rest : { ...rest, q }} onChange={setFilters} />
-      <Loaded read={list.read} rows={8}>
-        {() =>
-          list.count > 0 ? (
-            <Table label={text.tabs.events} columns={COLUMNS} {...list} id={({ id }) => id} fill />
-          ) : (
-            <Empty
-              action={
-                isDefault ? undefined : (
-                  <button type="button" onClick={() => setFilters({})}>
-                    {text.clear}
-                  </button>
-                )
-              }
-            >
-              {isDefault ? text.noEvents : text.noMatch}
-            </Empty>
-          )
-        }
-      </Loaded>
+      <FilteredList
+        label={text.tabs.events}
+        columns={COLUMNS}
+        list={list}
+        rows={8}
+        id={({ id }) => id}
+        onClear={Object.keys(query).length === 0 ? null : () => setFilters({})}
+        noMatch={text.noMatch}
+        none={text.noEvents}
+      />
     </>
   );
 };

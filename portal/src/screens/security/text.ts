@@ -16,7 +16,6 @@ export const text = {
   filter: "Filter alerts",
   noAlerts: "Nothing looked like an attack.",
   noMatch: "Nothing matches these filters.",
-  clear: "Clear filters",
   history: "History",
   somebody: (who: string | null) => (who === null ? "" : `by ${who}`),
   acknowledge: "Acknowledge",

@@ -15,7 +15,6 @@ export const text = {
   filters: "Filters",
   none: "No trace began in this time. Programs send spans over OTLP to /v1/traces, with an API key.",
   noMatch: "No trace matches these filters.",
-  clear: "Clear filters",
   service: "Service",
   operation: "Operation",
   device: "Device",

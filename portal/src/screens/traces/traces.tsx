@@ -7,9 +7,10 @@ import { api } from "../../api/client.ts";
 import { fromCursor, PAGE_SIZE, useCursorList } from "../../api/lists.ts";
 import { given } from "../../api/search.ts";
 import { numbers } from "../../ui/count.ts";
-import { Empty, Loaded, Page } from "../../ui/parts.tsx";
+import { FilteredList } from "../../ui/filtered-list.tsx";
+import { Page } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { AGO_WIDTH, Ago, useNow } from "../../ui/time.tsx";
 import { TraceFilters } from "./filters.tsx";
 import { readTraceSearch, type TraceSearch } from "./search.ts";
@@ -62,36 +63,19 @@ export const TracesScreen = () => {
     (next: Readonly<Record<string, unknown>>) => void navigate({ to: "/traces", search: readTraceSearch(next), replace: true }),
     [navigate],
   );
-  const isFiltered = Object.keys(search).length > 0;
   return (
     <Page title={text.title} fill>
       <TraceFilters of={search} onChange={setFilters} />
-      <Loaded read={list.read} rows={10}>
-        {() =>
-          list.count > 0 ? (
-            <Table
-              label={text.title}
-              columns={COLUMNS}
-              {...list}
-              id={({ traceId }) => traceId}
-              onOpen={({ traceId }) => void navigate({ to: "/traces/$traceId", params: { traceId } })}
-              fill
-            />
-          ) : (
-            <Empty
-              action={
-                isFiltered ? (
-                  <button type="button" onClick={() => setFilters({})}>
-                    {text.clear}
-                  </button>
-                ) : undefined
-              }
-            >
-              {isFiltered ? text.noMatch : text.none}
-            </Empty>
-          )
-        }
-      </Loaded>
+      <FilteredList
+        label={text.title}
+        columns={COLUMNS}
+        list={list}
+        id={({ traceId }) => traceId}
+        onOpen={({ traceId }) => void navigate({ to: "/traces/$traceId", params: { traceId } })}
+        onClear={Object.keys(search).length > 0 ? () => setFilters({}) : null}
+        noMatch={text.noMatch}
+        none={text.none}
+      />
     </Page>
   );
 };

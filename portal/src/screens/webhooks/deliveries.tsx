@@ -1,16 +1,16 @@
 // What a webhook has sent and what it will, newest first, with the chosen delivery beside the list.
-import type { LiveEvent, Webhook, WebhookDelivery } from "@mooring/client";
+import type { Webhook, WebhookDelivery } from "@mooring/client";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
-import { api, queryClient } from "../../api/client.ts";
-import { useEvents } from "../../api/events.ts";
+import { api } from "../../api/client.ts";
 import { fromCursor, PAGE_SIZE, useCursorList } from "../../api/lists.ts";
+import { isStored, type ReadAgain, useReadAgain } from "../../api/read-again.ts";
 import { given } from "../../api/search.ts";
 import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
-import { Empty, Loaded } from "../../ui/parts.tsx";
+import { FilteredList } from "../../ui/filtered-list.tsx";
 import { Split } from "../../ui/split.tsx";
 import { Status } from "../../ui/status.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { Delivery } from "./delivery.tsx";
 import { useEventTypes } from "./events-field.tsx";
@@ -31,22 +31,17 @@ const COLUMNS: readonly Column<WebhookDelivery>[] = [
 /** Beside an open delivery. */
 const FEWER = COLUMNS.filter(({ phone }) => phone === true);
 
-const READ_AGAIN_MS = 1_000;
 const OPEN_MS = 2_000;
 const CALM_MS = 30_000;
 /** Attempts have no events of their own, so what is still to be sent is read again. */
 const paceOf = (deliveries: readonly Pick<WebhookDelivery, "status">[]): number =>
   deliveries.some(({ status }) => status === "pending" || status === "retrying") ? OPEN_MS : CALM_MS;
 
-let isWaiting = false;
 /** What happens in the tenant is what may be delivered a moment later. */
-const readAgainSoon = (events: readonly LiveEvent[]): void => {
-  if (isWaiting || events.every(({ id }) => id === null)) return;
-  isWaiting = true;
-  setTimeout(() => {
-    isWaiting = false;
-    for (const read of [api.webhooks.listDeliveries, api.webhooks.get]) void queryClient.invalidateQueries(read.pathFilter(), { cancelRefetch: false });
-  }, READ_AGAIN_MS);
+const READ_AGAIN: ReadAgain = {
+  after: isStored,
+  reads: [api.webhooks.listDeliveries.pathFilter(), api.webhooks.get.pathFilter()],
+  waitMs: () => 1_000,
 };
 
 interface Pages {
@@ -63,7 +58,7 @@ export const Deliveries = ({ of: webhook }: { readonly of: Webhook }) => {
     enabled: useRemains(),
     refetchInterval: ({ state }: Pages) => paceOf(state.data?.pages.flatMap(({ items }) => items) ?? []),
   });
-  useEvents(readAgainSoon);
+  useReadAgain(READ_AGAIN);
   const types = useEventTypes().data;
   const keys = useMemo(
     (): readonly FilterKey[] => [
@@ -80,7 +75,6 @@ export const Deliveries = ({ of: webhook }: { readonly of: Webhook }) => {
   const setFilters = useCallback((next: Filters): void => go(readDeliverySearch({ ...next, delivery }), true), [go, delivery]);
   const open = (deliveryId?: string): void => go(readDeliverySearch({ status, type: eventType, delivery: deliveryId }));
   const close = useCallback((): void => go(readDeliverySearch({ status, type: eventType })), [go, status, eventType]);
-  const isFiltered = Object.keys(filters).length > 0;
   return (
     <>
       <h2>{text.deliveries}</h2>
@@ -89,33 +83,18 @@ export const Deliveries = ({ of: webhook }: { readonly of: Webhook }) => {
         onClose={close}
         detail={delivery === undefined ? null : <Delivery key={delivery} webhook={webhook} deliveryId={delivery} onClose={close} />}
         list={
-          <Loaded read={list.read} rows={8}>
-            {() =>
-              list.count > 0 ? (
-                <Table
-                  label={text.deliveries}
-                  columns={delivery === undefined ? COLUMNS : FEWER}
-                  {...list}
-                  id={({ deliveryId }) => deliveryId}
-                  onOpen={({ deliveryId }) => open(deliveryId)}
-                  opened={delivery}
-                  fill
-                />
-              ) : (
-                <Empty
-                  action={
-                    isFiltered ? (
-                      <button type="button" onClick={() => setFilters({})}>
-                        {text.clear}
-                      </button>
-                    ) : undefined
-                  }
-                >
-                  {isFiltered ? text.noMatch : text.noDeliveries}
-                </Empty>
-              )
-            }
-          </Loaded>
+          <FilteredList
+            label={text.deliveries}
+            columns={delivery === undefined ? COLUMNS : FEWER}
+            list={list}
+            rows={8}
+            id={({ deliveryId }) => deliveryId}
+            onOpen={({ deliveryId }) => open(deliveryId)}
+            opened={delivery}
+            onClear={Object.keys(filters).length > 0 ? () => setFilters({}) : null}
+            noMatch={text.noMatch}
+            none={text.noDeliveries}
+          />
         }
       />
     </>

@@ -96,7 +96,6 @@ export const text = {
   filter: "Filter deliveries",
   noDeliveries: "No event has been sent yet. A test shows at once whether the receiver answers.",
   noMatch: "No delivery matches these filters.",
-  clear: "Clear filters",
   delivery: "Delivery",
   close: "Close the delivery",
   redeliver: "Deliver again",

@@ -6,9 +6,10 @@ import { api } from "../../api/client.ts";
 import { PAGE_SIZE, usePages } from "../../api/lists.ts";
 import { useMay } from "../../api/session.ts";
 import { numbers } from "../../ui/count.ts";
-import { Empty, Loaded, Page } from "../../ui/parts.tsx";
+import { List } from "../../ui/filtered-list.tsx";
+import { Page } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { CreateWebhook } from "./create.tsx";
 import { stateWord, text } from "./text.ts";
@@ -40,15 +41,16 @@ export const WebhooksScreen = () => {
       beside={<span className="muted">{list.read.data === undefined ? "" : text.total(list.count)}</span>}
       actions={list.count > 0 ? create : undefined}
     >
-      <Loaded read={list.read} rows={8}>
-        {() =>
-          list.count > 0 ? (
-            <Table label={text.title} columns={COLUMNS} {...list} id={({ webhookId }) => webhookId} onOpen={({ webhookId }) => open(webhookId)} fill />
-          ) : (
-            <Empty action={create}>{text.none}</Empty>
-          )
-        }
-      </Loaded>
+      <List
+        label={text.title}
+        columns={COLUMNS}
+        list={list}
+        rows={8}
+        id={({ webhookId }) => webhookId}
+        onOpen={({ webhookId }) => open(webhookId)}
+        none={text.none}
+        action={create}
+      />
       {creating ? <CreateWebhook onClose={() => setCreating(false)} onDone={open} /> : null}
     </Page>
   );
