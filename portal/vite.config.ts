@@ -7,6 +7,10 @@ const here = (path: string): string => fileURLToPath(new URL(path, import.meta.u
 /** What lists, details and forms are made of, beyond what the first screen needs. */
 const PARTS =
   /portal\/src\/(?:ui\/(?:checks|edition|pick-field|save-file|secret-once|seconds-field|since|split|tabs|time-zone-field|timeline|value)|parts\/selector-field)\.tsx?$/;
+/** What every list is made of, with the library that draws only the rows in sight. */
+const LISTS = /portal\/src\/ui\/(?:table|filtered-list|filter-bar)\b|@tanstack\/(?:react-virtual|virtual-core)\//;
+/** Words that the first screens share. */
+const WORDS = /portal\/src\/ui\/(?:count|device-label)\.ts$/;
 const GATEWAY = "http://127.0.0.1:8080";
 
 export default defineConfig({
@@ -28,7 +32,11 @@ export default defineConfig({
       output: {
         codeSplitting: {
           includeDependenciesRecursively: false,
-          groups: [{ name: "parts", test: PARTS }],
+          groups: [
+            { name: "parts", test: PARTS },
+            { name: "lists", test: LISTS },
+            { name: "words", test: WORDS },
+          ],
         },
       },
     },
