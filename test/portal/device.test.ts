@@ -272,13 +272,14 @@ describe("the page of a device", () => {
     at.connect();
     const [running, waiting] = [await at.queue({ type: "work", lane: "cellar" }), await at.queue({ type: "echo", lane: "cellar" })];
     const { page } = at;
+    const [own, silent] = [at.device.deviceId, (await at.tenant.device()).deviceId];
     for (const [path, words] of [
-      [`?command=${waiting}`, "Waiting for its lane"],
-      [`?command=${running}`, "Running on the device"],
-      ["?tab=metrics", "The device has reported no metrics"],
-      ["?tab=settings", "Remove the device"],
+      [`${own}?command=${waiting}`, "Waiting for its lane"],
+      [`${own}?command=${running}`, "Running on the device"],
+      [`${silent}?tab=metrics`, "The device has reported no metrics"],
+      [`${own}?tab=settings`, "Remove the device"],
     ] as const) {
-      await page.goto(`/devices/${at.device.deviceId}${path}`, { waitUntil: "domcontentloaded" });
+      await page.goto(`/devices/${path}`, { waitUntil: "domcontentloaded" });
       await page.getByText(words).first().waitFor();
       expect(await findingsInEveryLook(page), path).toEqual([]);
     }
