@@ -6,7 +6,7 @@ import { defineConfig } from "vite";
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 /** What lists, details and forms are made of, beyond what the first screen needs. */
 const PARTS =
-  /portal\/src\/(?:ui\/(?:checks|edition|pick-field|save-file|secret-once|seconds-field|since|split|tabs|time-zone-field|timeline|value)|parts\/selector-field)\.tsx?$/;
+  /portal\/src\/(?:ui\/(?:fields\/(?:checks|pick-field|seconds-field|time-zone-field)|edition|save-file|secret-once|since|split|tabs|timeline|value)|parts\/selector-field)\.tsx?$/;
 /** What every list is made of, with the library that draws only the rows in sight. */
 const LISTS = /portal\/src\/ui\/(?:table|filtered-list|filter-bar)\b|@tanstack\/(?:react-virtual|virtual-core)\//;
 /** Words that the first screens share. */
