@@ -139,7 +139,8 @@ describe("list", () => {
   test("filters by service, operation, device, app, status and duration, and pages by cursor without gaps", async () => {
     const tenant = await opened();
     const device = await tenant.device();
-    const ended = (ms: number) => ({ startTimeUnixNano: nanos(Date.now() - 60_000), endTimeUnixNano: nanos(Date.now() - 60_000 + ms) });
+    const start = Date.now() - 60_000;
+    const ended = (ms: number) => ({ startTimeUnixNano: nanos(start), endTimeUnixNano: nanos(start + ms) });
     const slow = span({ name: "slow", ...ended(5_000) });
     const failed = span({ name: "failed", status: { code: 2 }, ...ended(10) });
     await send(world, tenant.apiKey, [slow], [text("service.name", "a"), text("svc.app.id", "app_1")]);
@@ -212,7 +213,8 @@ describe("a list for a member who is limited to a device", () => {
     const tenant = await opened();
     const [own, other] = [await tenant.device(), await tenant.device()];
     const [traceId, second] = [newTraceId(), newTraceId()];
-    const lasting = (agoMs: number, ms: number) => ({ startTimeUnixNano: nanos(Date.now() - agoMs), endTimeUnixNano: nanos(Date.now() - agoMs + ms) });
+    const now = Date.now();
+    const lasting = (agoMs: number, ms: number) => ({ startTimeUnixNano: nanos(now - agoMs), endTimeUnixNano: nanos(now - agoMs + ms) });
     const failed = { traceId, name: "server", status: { code: 2 }, ...lasting(600_000, 599_000) };
     await send(world, tenant.apiKey, [span(failed)], [text("service.name", "shop"), text("svc.app.id", "app_1")]);
     await send(world, other.as, [span({ ...failed, spanId: newSpanId(), name: "other" })], [text("service.name", "other-agent")]);
