@@ -55,9 +55,11 @@ const readTable = async (sql: RowSql, name: string): Promise<Table> => ({
   foreignKeys: (await readForeignKeys(sql)).filter(({ child }) => child === name),
 });
 
-// One migrated schema for the whole run, so a table is read once.
-const tables = new Map<string, Promise<Table>>();
+/** What each connection has read. Files that share this module use several databases, and those of migrations have older tables. */
+const read = new WeakMap<RowSql, Map<string, Promise<Table>>>();
 const tableOf = (sql: RowSql, name: string): Promise<Table> => {
+  const tables = read.get(sql) ?? new Map<string, Promise<Table>>();
+  read.set(sql, tables);
   const known = tables.get(name) ?? readTable(sql, name);
   tables.set(name, known);
   return known;
