@@ -1,6 +1,6 @@
 // Picks ports for servers that tests start.
 import { once } from "node:events";
-import { createServer } from "node:net";
+import { createServer, type Server } from "node:net";
 
 /** Below the ports that systems give to outgoing connections, so that nobody takes a server's port while it is down. */
 const PORTS = { first: 15_000, count: 15_000 };
@@ -26,4 +26,20 @@ export const freePort = async (count = 1): Promise<number> => {
     if ((await Promise.all(ports.map(isFree))).every((free) => free)) return first;
   }
   throw new Error("no port is free");
+};
+
+const TRIES = 20;
+/** Listens on an address of loopback at a port that no gateway gets from the system: a gateway takes its own port for its own on all of 127/8. */
+export const listenApart = async (server: Server, host: string): Promise<number> => {
+  for (let tried = 1; ; tried += 1) {
+    const port = await freePort();
+    server.listen(port, host);
+    try {
+      await once(server, "listening");
+      return port;
+    } catch (error) {
+      // Another process listens there on this address.
+      if (tried === TRIES) throw error;
+    }
+  }
 };

@@ -1,6 +1,7 @@
 // Listeners on loopback that count their connections: receivers that tests allow, and decoys that nobody may reach.
 import { once } from "node:events";
-import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
+import { listenApart } from "./free-port.ts";
 
 export interface CountingListener {
   readonly host: string;
@@ -13,7 +14,7 @@ export interface CountingListener {
 }
 
 /** `serve` gets each connection; without it, it answers every request with an empty 200. */
-export const startListener = async (host: string, serve: (socket: Socket) => void = answerOk, port = 0): Promise<CountingListener> => {
+export const startListener = async (host: string, serve: (socket: Socket) => void = answerOk, port?: number): Promise<CountingListener> => {
   let connections = 0;
   const sockets = new Set<Socket>();
   const server: Server = createServer((socket) => {
@@ -24,11 +25,13 @@ export const startListener = async (host: string, serve: (socket: Socket) => voi
     // Otherwise one who reads nothing never learns that the peer has closed.
     socket.resume();
   });
-  server.listen(port, host);
-  await once(server, "listening");
+  if (port !== undefined) {
+    server.listen(port, host);
+    await once(server, "listening");
+  }
   return {
     host,
-    port: (server.address() as AddressInfo).port, // as: it listens on a port
+    port: port ?? (await listenApart(server, host)),
     connections: () => connections,
     open: () => sockets.size,
     close: async () => {

@@ -1,7 +1,7 @@
 // A receiver of webhooks on the address that tests may reach; it keeps what it got and answers as the test wants.
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { listenApart } from "./free-port.ts";
 
 export interface Received {
   readonly path: string;
@@ -26,9 +26,7 @@ export const startReceiver = async (respond: Respond = ok) => {
       current(one, response);
     });
   });
-  server.listen(0, RECEIVER_HOST);
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo; // as: it listens on a port
+  const port = await listenApart(server, RECEIVER_HOST);
   return {
     received,
     url: (path = "/"): string => `http://${RECEIVER_HOST}:${port}${path}`,
