@@ -20,14 +20,15 @@ export const List = <R,>({ list: { read, ...of }, rows = 10, fill = true, none, 
 );
 
 export interface FilteredListProps<R> extends ListProps<R> {
-  /** Null while no filter is set. */
-  readonly onClear: (() => void) | null;
+  /** What the URL says; an order of its own is no filter. */
+  readonly filters: object;
+  readonly onClear: () => void;
   readonly noMatch: string;
 }
 
 /** A list that the URL filters. */
-export const FilteredList = <R,>({ onClear, noMatch, ...list }: FilteredListProps<R>) => {
-  if (onClear === null) return <List {...list} />;
+export const FilteredList = <R,>({ filters, onClear, noMatch, ...list }: FilteredListProps<R>) => {
+  if (Object.keys(filters).every((name) => name === "sort")) return <List {...list} />;
   const button = (
     <button type="button" onClick={onClear}>
       Clear filters

@@ -77,7 +77,8 @@ export const AlertList = () => {
             id={({ alertId }) => alertId}
             onOpen={({ alertId }) => show(alertId)}
             opened={open}
-            onClear={Object.keys(filters).length === 0 ? null : () => setFilters({})}
+            filters={filters}
+            onClear={() => setFilters({})}
             noMatch={text.noMatch}
             none={text.none}
             action={

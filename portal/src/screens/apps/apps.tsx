@@ -56,7 +56,8 @@ export const AppsScreen = () => {
         list={list}
         id={({ appId }) => appId}
         onOpen={({ appId }) => void navigate({ to: "/apps/$appId", params: { appId } })}
-        onClear={Object.keys(filters).some((name) => name !== "sort") ? () => setFilters({}) : null}
+        filters={filters}
+        onClear={() => setFilters({})}
         noMatch={text.noMatch}
         none={text.none}
         action={<Link to="/catalogue">{text.catalogue}</Link>}

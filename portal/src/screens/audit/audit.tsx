@@ -77,7 +77,8 @@ export const AuditScreen = () => {
             id={({ auditId }) => auditId}
             onOpen={({ auditId }) => open(auditId)}
             opened={record}
-            onClear={Object.keys(filters).length === 0 ? null : () => setFilters({})}
+            filters={filters}
+            onClear={() => setFilters({})}
             noMatch={text.noMatch}
             none={text.none}
           />

@@ -59,7 +59,8 @@ export const CatalogueScreen = () => {
         list={list}
         id={({ id }) => id}
         onOpen={({ id }) => void navigate({ to: "/catalogue/$templateId", params: { templateId: id } })}
-        onClear={Object.keys(filters).length > 0 ? () => setFilters({}) : null}
+        filters={filters}
+        onClear={() => setFilters({})}
         noMatch={text.noMatch}
         none={text.none}
       />

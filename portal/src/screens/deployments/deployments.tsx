@@ -62,7 +62,8 @@ export const DeploymentsScreen = () => {
         list={list}
         id={({ deploymentId }) => deploymentId}
         onOpen={({ deploymentId }) => void navigate({ to: "/deployments/$deploymentId", params: { deploymentId } })}
-        onClear={Object.keys(filters).some((name) => name !== "sort") ? () => setFilters({}) : null}
+        filters={filters}
+        onClear={() => setFilters({})}
         noMatch={text.noMatch}
         none={text.none}
         action={action}

@@ -4,7 +4,7 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { api } from "../../api/client.ts";
 import { PAGE_SIZE, usePages } from "../../api/lists.ts";
 import { APP_CHANGED, APP_NAME, APP_PORTS, APP_STATUS, APP_TYPE } from "../../parts/app-columns.tsx";
-import { FilteredList } from "../../ui/filtered-list.tsx";
+import { List } from "../../ui/filtered-list.tsx";
 import { text } from "./text.ts";
 
 const COLUMNS = [APP_NAME, APP_STATUS, APP_TYPE, APP_PORTS, APP_CHANGED];
@@ -13,14 +13,12 @@ export const DeviceApps = ({ deviceId }: { readonly deviceId: string }) => {
   const navigate = useNavigate();
   const list = usePages<App>((page) => api.apps.list.queryOptions({ deviceId, sort: "name", page, pageSize: PAGE_SIZE }));
   return (
-    <FilteredList
+    <List
       label={text.tabs.apps}
       columns={COLUMNS}
       list={list}
       id={({ appId }) => appId}
       onOpen={({ appId }) => void navigate({ to: "/apps/$appId", params: { appId } })}
-      onClear={null}
-      noMatch=""
       none={text.noApps}
       action={<Link to="/catalogue">{text.catalogue}</Link>}
     />

@@ -71,7 +71,6 @@ export const DevicesScreen = () => {
   const setFilters = useCallback((filters: Filters) => void navigate({ to: "/devices", search: readDeviceSearch(filters), replace: true }), [navigate]);
   const open = ({ deviceId }: Device): void => void navigate({ to: "/devices/$deviceId", params: { deviceId } });
   const pair = may("device:pair") ? <Link to="/pair">{text.pair}</Link> : undefined;
-  const isFiltered = Object.keys(search).some((name) => name !== "sort");
   return (
     <Page title={text.title} fill beside={<span className="muted">{list.read.data === undefined ? "" : text.total(list.count)}</span>} actions={pair}>
       <FilterBar label={text.filter} keys={keys} filters={search} onChange={setFilters} />
@@ -81,7 +80,8 @@ export const DevicesScreen = () => {
         list={list}
         id={({ deviceId }) => deviceId}
         onOpen={open}
-        onClear={isFiltered ? () => setFilters({}) : null}
+        filters={search}
+        onClear={() => setFilters({})}
         noMatch={text.noMatch}
         none={text.none}
         action={pair}

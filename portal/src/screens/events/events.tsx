@@ -81,7 +81,8 @@ export const EventsScreen = () => {
             id={({ eventId }) => eventId}
             onOpen={({ eventId }) => open(eventId)}
             opened={event}
-            onClear={Object.keys(filters).length > 0 ? () => setFilters({}) : null}
+            filters={filters}
+            onClear={() => setFilters({})}
             noMatch={text.noMatch}
             none={text.none}
           />

@@ -59,7 +59,8 @@ export const AlertList = () => {
             id={({ id }) => id}
             onOpen={({ id }) => show(id)}
             opened={open}
-            onClear={Object.keys(filters).length === 0 ? null : () => setFilters({})}
+            filters={filters}
+            onClear={() => setFilters({})}
             noMatch={text.noMatch}
             none={text.noAlerts}
           />

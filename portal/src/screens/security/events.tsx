@@ -50,7 +50,8 @@ export const EventList = () => {
         list={list}
         rows={8}
         id={({ id }) => id}
-        onClear={Object.keys(query).length === 0 ? null : () => setFilters({})}
+        filters={query}
+        onClear={() => setFilters({})}
         noMatch={text.noMatch}
         none={text.noEvents}
       />

@@ -72,7 +72,8 @@ export const TracesScreen = () => {
         list={list}
         id={({ traceId }) => traceId}
         onOpen={({ traceId }) => void navigate({ to: "/traces/$traceId", params: { traceId } })}
-        onClear={Object.keys(search).length > 0 ? () => setFilters({}) : null}
+        filters={search}
+        onClear={() => setFilters({})}
         noMatch={text.noMatch}
         none={text.none}
       />

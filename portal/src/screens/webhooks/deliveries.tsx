@@ -91,7 +91,8 @@ export const Deliveries = ({ of: webhook }: { readonly of: Webhook }) => {
             id={({ deliveryId }) => deliveryId}
             onOpen={({ deliveryId }) => open(deliveryId)}
             opened={delivery}
-            onClear={Object.keys(filters).length > 0 ? () => setFilters({}) : null}
+            filters={filters}
+            onClear={() => setFilters({})}
             noMatch={text.noMatch}
             none={text.noDeliveries}
           />
