@@ -2,28 +2,41 @@
 import type { TRPCMutationProcedure, TRPCQueryProcedure, TRPCSubscriptionProcedure } from "@trpc/server";
 import type { z } from "zod";
 import type { ErrorFacts, RouterOf, Stream } from "./client/router.ts";
-import { account } from "./groups/account.ts";
-import { admin } from "./groups/admin.ts";
+import { account } from "./groups/access/account.ts";
+import { apiKeys } from "./groups/access/api-keys.ts";
+import { invites } from "./groups/access/invites.ts";
+import { roles } from "./groups/access/roles.ts";
+import { sessions } from "./groups/access/sessions.ts";
+import { tenants } from "./groups/access/tenants.ts";
 import { agent } from "./groups/agent.ts";
 import { alerts } from "./groups/alerts.ts";
-import { apiKeys } from "./groups/api-keys.ts";
 import { apps } from "./groups/apps.ts";
 import { audit } from "./groups/audit.ts";
+import { backupDestinations } from "./groups/backup-destinations.ts";
+import { backupPolicies } from "./groups/backup-policies.ts";
+import { backups } from "./groups/backups.ts";
+import { batch } from "./groups/batch.ts";
 import { billing } from "./groups/billing.ts";
+import { bulkOperations } from "./groups/bulk-operations.ts";
 import { commands } from "./groups/commands.ts";
+import { dataExports } from "./groups/data-exports.ts";
 import { deployments } from "./groups/deployments.ts";
 import { devices } from "./groups/devices.ts";
+import { domains } from "./groups/domains.ts";
 import { fleets } from "./groups/fleets.ts";
 import { general } from "./groups/general.ts";
 import { health } from "./groups/health.ts";
-import { invites } from "./groups/invites.ts";
+import { admin } from "./groups/installation/admin.ts";
+import { announcements } from "./groups/installation/announcements.ts";
 import { live } from "./groups/live.ts";
+import { meshRoutes } from "./groups/mesh-routes.ts";
 import { pairing } from "./groups/pairing.ts";
-import { roles } from "./groups/roles.ts";
+import { rollouts } from "./groups/rollouts.ts";
 import { security } from "./groups/security.ts";
-import { sessions } from "./groups/sessions.ts";
-import { tenants } from "./groups/tenants.ts";
 import { traces } from "./groups/traces.ts";
+import { tunnels } from "./groups/tunnels.ts";
+import { views } from "./groups/views.ts";
+import { volumes } from "./groups/volumes.ts";
 import { webhooks } from "./groups/webhooks.ts";
 import type { ErrorCode } from "./kit/errors.ts";
 import type { Group, Operation } from "./kit/operation.ts";
@@ -36,6 +49,10 @@ export const contract = {
   agent,
   apps,
   deployments,
+  backups,
+  backupDestinations,
+  backupPolicies,
+  volumes,
   tenants,
   roles,
   apiKeys,
@@ -52,6 +69,15 @@ export const contract = {
   traces,
   alerts,
   webhooks,
+  views,
+  domains,
+  tunnels,
+  meshRoutes,
+  bulkOperations,
+  batch,
+  dataExports,
+  rollouts,
+  announcements,
 } as const satisfies Record<string, Group>;
 export type Contract = typeof contract;
 
@@ -75,22 +101,31 @@ export type AppErrorData = ErrorFacts<ErrorCode>;
 export type AppRouter = RouterOf<RecordOf<Contract>, ErrorCode>;
 
 export * from "./channel/agent.ts";
+export * from "./channel/carrier.ts";
 export * from "./channel/close.ts";
-export * from "./groups/account.ts";
-export { AdminTenant } from "./groups/admin.ts";
-export { ApiKey } from "./groups/api-keys.ts";
+export * from "./groups/access/account.ts";
+export { ApiKey } from "./groups/access/api-keys.ts";
+export * from "./groups/access/invites.ts";
+export { Member, PermissionRecord, RoleRecord } from "./groups/access/roles.ts";
+export { UserSession } from "./groups/access/sessions.ts";
+export * from "./groups/access/tenants.ts";
 export * from "./groups/audit.ts";
+export { BackupDestination } from "./groups/backup-destinations.ts";
+export * from "./groups/batch.ts";
 export * from "./groups/billing.ts";
+export { BULK_ID_FIELDS } from "./groups/bulk-operations.ts";
+export { DataExport, type DataExportStatus, EXPORT_SCOPES, ExportScope } from "./groups/data-exports.ts";
 export * from "./groups/devices.ts";
+export * from "./groups/domains.ts";
 export * from "./groups/fleets.ts";
 export * from "./groups/health.ts";
-export * from "./groups/invites.ts";
+export { AdminTenant } from "./groups/installation/admin.ts";
+export { Announcement, ManagedAnnouncement } from "./groups/installation/announcements.ts";
 export * from "./groups/live.ts";
-export { Member, PermissionRecord, RoleRecord } from "./groups/roles.ts";
 export * from "./groups/security.ts";
-export { UserSession } from "./groups/sessions.ts";
-export * from "./groups/tenants.ts";
 export * from "./groups/traces.ts";
+export * from "./groups/views.ts";
+export { FoundVolume, MAX_VOLUMES, VolumeDiscoveryResult, VolumeInfo } from "./groups/volumes.ts";
 export * from "./kit/command-type.ts";
 export * from "./kit/device-selector.ts";
 export * from "./kit/errors.ts";
@@ -106,7 +141,7 @@ export * from "./kit/permissions.ts";
 export * from "./kit/signing.ts";
 export * from "./kit/signing-v2.ts";
 export { readSeconds } from "./kit/waits.ts";
-export { inWords, PLAN_RESOURCES, type PlanResource } from "./kit/words.ts";
+export { ALERT_METRIC_WORDS, capitalized, inWords, PLAN_RESOURCES, type PlanResource } from "./kit/words.ts";
 export * from "./records/actor.ts";
 export { AdminDevice, AdminUser, BackgroundJob, FeatureFlag, InstallationStats, STUCK_KINDS, StuckItem } from "./records/admin.ts";
 export * from "./records/alerts.ts";
@@ -117,6 +152,10 @@ export { AppConfig, AppSlug, AppSpec, AppStage, ConfigValue, DesiredApp, Reporte
 export * from "./records/apps/app-template.ts";
 export * from "./records/apps/config-schema.ts";
 export * from "./records/apps/deployment.ts";
+export * from "./records/backups/backup.ts";
+export { BackupPolicy, BackupRun, PolicyPreview, PolicyTarget, Retention, RunStatus } from "./records/backups/backup-policy.ts";
+export { DESTINATION_KINDS, DestinationKind, REPOSITORY_RIGHTS, RepositoryAccess, RepositoryRight } from "./records/backups/repository-access.ts";
+export * from "./records/bulk.ts";
 export * from "./records/command.ts";
 export * from "./records/command-ack.ts";
 export { CommandResult, CommandResults } from "./records/command-order.ts";
@@ -126,6 +165,11 @@ export * from "./records/devices/agent-release.ts";
 export * from "./records/devices/connect-plan.ts";
 export * from "./records/devices/enrollment.ts";
 export { EnrollmentToken, PAIRING_STATUSES, PairingActivateResponse, PairingRequest } from "./records/devices/pairing.ts";
+export * from "./records/domain.ts";
 export * from "./records/load-test.ts";
+export * from "./records/mesh-route.ts";
 export * from "./records/metrics.ts";
+export * from "./records/rollout.ts";
+export * from "./records/tunnel.ts";
+export * from "./records/update-policy.ts";
 export * from "./records/webhook.ts";

@@ -1,21 +1,22 @@
 // The public name of each record in OpenAPI and in generated clients. Schemas without a name here are inlined.
 import { z } from "zod";
-import { GatewayNode } from "./groups/admin.ts";
-import { ApiKey } from "./groups/api-keys.ts";
+import { ApiKey } from "./groups/access/api-keys.ts";
+import { Plan, Tenant } from "./groups/access/tenants.ts";
 import { Connectivity, Device, DeviceSecrets, DeviceStatus } from "./groups/devices.ts";
 import { DeepHealthResponse, Dependency, FullHealthResponse, HealthCheckResult, HealthResponse, LivenessResponse, ReadinessResponse } from "./groups/health.ts";
+import { GatewayNode } from "./groups/installation/admin.ts";
 import { LiveEvent, StreamGap } from "./groups/live.ts";
-import { Plan, Tenant } from "./groups/tenants.ts";
 import { contract, type Group } from "./index.ts";
 import { Pagination } from "./kit/page.ts";
+import { namedOf } from "./records/actor.ts";
 import { BlockedBy, Command, CommandStatus, CommandSummary, CommandTypeRecord, DeliveredCommand, PolledCommand, TimelineEntry } from "./records/command.ts";
 import { AckResult } from "./records/command-ack.ts";
 import { EnrollmentProgress, EnrollmentStep, StepStatus } from "./records/devices/enrollment.ts";
 import { EnrollmentToken, PairingActivateResponse, PairingRequest } from "./records/devices/pairing.ts";
 
-const { account, admin, agent, alerts, apiKeys, commands, devices, general, health, invites, pairing, roles, tenants, webhooks } = contract;
+const { account, admin, agent, alerts, apiKeys, bulkOperations, commands, devices, general, health, invites, pairing, roles, tenants, webhooks } = contract;
 
-export const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
+const RECORDS: Readonly<Record<string, z.ZodType>> = {
   AcceptedInvite: invites.operations.accept.output,
   AccountExport: account.operations.export.output,
   AckResult,
@@ -25,6 +26,7 @@ export const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
   ApiKeyWithCreator: apiKeys.operations.get.output,
   AuthConfig: general.operations.authConfig.output,
   BlockedBy,
+  BulkPart: bulkOperations.operations.uploadItems.output,
   Caller: general.operations.me.output,
   Change: general.operations.changelog.output.shape.items.element,
   Command,
@@ -95,6 +97,19 @@ export const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
   TimelineEntry,
   ...Object.assign({}, ...Object.values<Group>(contract).map(({ records }) => records)),
 };
+
+/** Beside a record, the one whose reads name people. */
+export const SCHEMAS: Readonly<Record<string, z.ZodType>> = Object.fromEntries(
+  Object.entries(RECORDS).flatMap(([name, record]) => {
+    const withActors = namedOf(record);
+    return withActors === undefined
+      ? [[name, record]]
+      : [
+          [name, record],
+          [`${name}WithActors`, withActors],
+        ];
+  }),
+);
 
 const NAMES: ReadonlyMap<unknown, string> = new Map(Object.entries(SCHEMAS).map(([name, schema]) => [schema, name]));
 

@@ -4,7 +4,7 @@ import { contract } from "../index.ts";
 import { ERROR_CODES } from "../kit/errors.ts";
 import { ID_NAMES } from "../kit/ids.ts";
 import type { Group, Operation } from "../kit/operation.ts";
-import { PLAN_RESOURCES } from "../kit/words.ts";
+import { capitalized, PLAN_RESOURCES } from "../kit/words.ts";
 import { metadata, SCHEMAS } from "../schemas.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -20,12 +20,7 @@ interface Shape {
 }
 
 /** `enrollment token` becomes `EnrollmentTokenId`. */
-const idType = (name: string): string =>
-  `${name
-    .toLowerCase()
-    .split(" ")
-    .map((word) => word.slice(0, 1).toUpperCase() + word.slice(1))
-    .join("")}Id`;
+const idType = (name: string): string => `${name.toLowerCase().split(" ").map(capitalized).join("")}Id`;
 const ID_TYPES: ReadonlyMap<string, string> = new Map([...ID_NAMES].map(([prefix, name]) => [prefix, idType(name)]));
 
 const literal = (value: unknown): string => JSON.stringify(value);

@@ -21,6 +21,11 @@ export interface MooringOptions {
    * refresh the token. Without a token the page acts in the browser's session: it has to be on the gateway's own origin.
    */
   readonly token?: string | (() => string | Promise<string>);
+  /**
+   * The tenant that calls are about, asked before every request. Without it the gateway takes the one that the person chose last, which another page of the
+   * same browser may change.
+   */
+  readonly tenantId?: () => string | undefined;
   /** EventSource for live streams in runtimes that have none. In Node, pass the one of the npm package `eventsource`. */
   readonly EventSource?: new (
     url: string | URL,
@@ -56,10 +61,14 @@ const MAX_QUERY_ATTEMPTS = 3;
 /** A query that would have to wait longer fails at once, so the page can tell its user. */
 const MAX_QUERY_WAIT_SECONDS = 10;
 
-export const createMooring = ({ url, token, EventSource: Source, onRetry }: MooringOptions): Mooring => {
+export const createMooring = ({ url, token, tenantId = () => undefined, EventSource: Source, onRetry }: MooringOptions): Mooring => {
   const endpoint = `${url.replace(/\/+$/, "")}/trpc`;
   const credential = async (): Promise<Record<string, string>> =>
     token === undefined ? csrfHeader() : { authorization: `Bearer ${typeof token === "string" ? token : await token()}` };
+  const tenant = (): Record<string, string> => {
+    const named = tenantId();
+    return named === undefined ? {} : { "x-svc-tenant-id": named };
+  };
   const canStream = (): boolean => (Source ?? globalThis.EventSource) !== undefined;
   const ticket = async (): Promise<{ ticket: string }> => {
     if (!canStream()) throw new Error("This runtime has no EventSource. Pass one to createMooring, for example from the npm package eventsource.");
@@ -94,6 +103,7 @@ export const createMooring = ({ url, token, EventSource: Source, onRetry }: Moor
           maxURLLength: MAX_URL_LENGTH,
           headers: async ({ opList }) => ({
             ...(await credential()),
+            ...tenant(),
             ...(opList.some(isChange) ? { traceparent: newTraceparent() } : {}),
           }),
         }),

@@ -6,14 +6,22 @@ import { MAX_CHUNK_BYTES } from "../records/apps/app-log.ts";
 import { DesiredApp, ReportedApp } from "../records/apps/app-spec.ts";
 import { AgentEvent, MAX_AGENT_EVENTS } from "../records/devices/agent-event.ts";
 import { PlatformName, ReleaseChannel, SignedRelease, SignedText } from "../records/devices/agent-release.ts";
+import { DeviceHardware } from "../records/devices/device.ts";
+import { DesiredMeshRoute } from "../records/mesh-route.ts";
+import { DesiredTunnel, ReportedTunnel } from "../records/tunnel.ts";
 
 const Timestamp = z.iso.datetime();
 const common = { auth: ["agent"], permission: "self", limit: "agent" } as const;
 
 const DesiredState = z.object({
   version: z.int().describe("Rises with every change. 0 before the first."),
-  hash: z.string().describe("Of `apps`: equal for equal content."),
+  hash: z.string().describe("Of `apps`, `tunnels` and `mesh`: equal for equal content."),
   apps: z.array(DesiredApp),
+  tunnels: z.array(DesiredTunnel).describe("Services that visitors reach over the carrier. An agent that has any keeps one open."),
+  carrier: z.object({ url: z.string() }).describe("Where the agent opens its carrier."),
+  mesh: z
+    .object({ url: z.string().describe("Where a consumer opens its carrier."), routes: z.array(DesiredMeshRoute) })
+    .describe("Approved routes in which the device is a consumer or a router. A router keeps the carrier of tunnels open."),
 });
 const ReportResult = z.object({
   desiredVersion: z.int().describe("The present version. If it is higher than the reported one, get the desired state."),
@@ -73,6 +81,7 @@ export const agent = group({
       input: z.object({
         version: z.int().min(0).max(2_147_483_647).describe("Of the desired state that the agent has applied."),
         apps: z.array(ReportedApp).max(500),
+        tunnels: z.array(ReportedTunnel).max(200).optional().describe("Absent: nothing new is known of them."),
       }),
       output: ReportResult,
     }),
@@ -116,6 +125,14 @@ export const agent = group({
         osVersion: z.string().max(128).optional(),
         agentVersion: z.string().max(64).optional(),
         dockerVersion: z.string().max(64).optional(),
+        resticVersion: z.string().max(64).nullable().optional().describe("`null`: the machine has no restic, so the gateway orders no backups from it."),
+        model: z.string().max(128).optional().describe("Of the machine, as its maker names it."),
+        hardware: DeviceHardware.optional(),
+        ipAddresses: z
+          .array(z.string().max(64))
+          .max(64)
+          .optional()
+          .describe("Of the machine's network interfaces. The gateway keeps the first 16 that others can reach."),
       }),
       output: z.object({ deviceId: DeviceId, updatedAt: Timestamp }),
     }),

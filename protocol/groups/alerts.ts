@@ -5,6 +5,7 @@ import { event } from "../kit/event.ts";
 import { AlertId, AlertRuleId, DeviceId, ref } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
+import { named } from "../records/actor.ts";
 import { alertChannelOperations, alertSilenceOperations } from "../records/alert-channels.ts";
 import { alertRuleOperations } from "../records/alert-rules.ts";
 import { Alert, AlertChannel, AlertCounts, AlertPreview, AlertRule, AlertSeverity, AlertSilence, AlertStatus, AlertTarget } from "../records/alerts.ts";
@@ -45,10 +46,10 @@ export const alerts = group({
           deviceId: ref("dev").optional().describe("Only alerts that this device is or was part of."),
         },
       }),
-      output: paged(Alert),
+      output: paged(named(Alert)),
     }),
     summary: query({ ...read, summary: "Count open alerts by severity", rest: ["GET /alerts/summary"], input: z.strictObject({}), output: AlertCounts }),
-    get: query({ ...read, summary: "Get an alert", rest: ["GET /alerts/{alertId}"], input: oneAlert, output: Alert, errors: ["ALERT_NOT_FOUND"] }),
+    get: query({ ...read, summary: "Get an alert", rest: ["GET /alerts/{alertId}"], input: oneAlert, output: named(Alert), errors: ["ALERT_NOT_FOUND"] }),
     listTargets: query({
       ...read,
       summary: "List what an alert is about",

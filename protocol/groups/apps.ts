@@ -6,7 +6,8 @@ import { ref } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { cursorQuery, listQuery, paged } from "../kit/page.ts";
 import { awaitedFields, MAX_WAIT_SECONDS } from "../kit/wait.ts";
-import { App, AppSecretKeys, AppSecrets, AppSnapshot, AppStatus, SnapshotMetadata, Timeline } from "../records/apps/app.ts";
+import { named } from "../records/actor.ts";
+import { App, AppDetails, AppSecretKeys, AppSecrets, AppSnapshot, AppStatus, SnapshotMetadata, Timeline } from "../records/apps/app.ts";
 import { appEvents } from "../records/apps/app-events.ts";
 import { ConfigInput, MAX_SECRETS, SecretsInput, SecretValue } from "../records/apps/app-input.ts";
 import { LogBatch, LogLine, LogTail } from "../records/apps/app-log.ts";
@@ -14,6 +15,7 @@ import { appLogCommands, appLogOperations } from "../records/apps/app-log-operat
 import { DesiredApp, ReportedApp, VariableName } from "../records/apps/app-spec.ts";
 import { AppCategory, AppTemplate } from "../records/apps/app-template.ts";
 import { ConfigProperty, ConfigSchema } from "../records/apps/config-schema.ts";
+import { AppMetricRange, AppMetrics } from "../records/metrics.ts";
 
 const Name = z.string().trim().min(1).max(100);
 const one = z.strictObject({ appId: ref("app") });
@@ -35,7 +37,21 @@ const ordered = {
 
 export const apps = group({
   tag: "Apps",
-  records: { App, AppSnapshot, AppTemplate, ConfigSchema, ConfigProperty, LogLine, LogBatch, AppSecrets, AppSecretKeys, Timeline, LogTail },
+  records: {
+    App,
+    AppDetails,
+    AppMetrics,
+    AppSnapshot,
+    AppTemplate,
+    ConfigSchema,
+    ConfigProperty,
+    LogLine,
+    LogBatch,
+    AppSecrets,
+    AppSecretKeys,
+    Timeline,
+    LogTail,
+  },
   operations: {
     ...appLogOperations,
     templates: query({
@@ -74,16 +90,16 @@ export const apps = group({
           q: z.string().min(1).max(100).optional().describe("Only apps whose name contains this text."),
         },
       }),
-      output: paged(App),
+      output: paged(AppDetails),
     }),
-    get: query({ ...read, summary: "Get an app", rest: ["GET /apps/{appId}"], input: one, output: App, errors: ["APP_NOT_FOUND"] }),
+    get: query({ ...read, summary: "Get an app", rest: ["GET /apps/{appId}"], input: one, output: AppDetails, errors: ["APP_NOT_FOUND"] }),
     wait: query({
       ...read,
       summary: "Wait until an app has one of several states",
       rest: ["GET /apps/{appId}/wait"],
       maxWaitSeconds: MAX_WAIT_SECONDS,
       input: one.extend(awaitedFields(AppStatus)),
-      output: App,
+      output: AppDetails,
       errors: ["APP_NOT_FOUND", "STREAM_LIMIT_REACHED"],
     }),
     timeline: query({
@@ -92,6 +108,14 @@ export const apps = group({
       rest: ["GET /apps/{appId}/timeline"],
       input: one,
       output: Timeline,
+      errors: ["APP_NOT_FOUND"],
+    }),
+    metrics: query({
+      ...read,
+      summary: "Get an app's metrics in buckets",
+      rest: ["GET /apps/{appId}/metrics"],
+      input: one.extend({ range: AppMetricRange }),
+      output: AppMetrics,
       errors: ["APP_NOT_FOUND"],
     }),
     create: mutation({
@@ -207,7 +231,7 @@ export const apps = group({
       rest: ["GET /apps/{appId}/snapshots"],
       list: "plain",
       input: one,
-      output: z.object({ items: z.array(AppSnapshot) }),
+      output: z.object({ items: z.array(named(AppSnapshot)) }),
       errors: ["APP_NOT_FOUND"],
     }),
     createSnapshot: mutation({

@@ -4,7 +4,7 @@ import { event } from "../kit/event.ts";
 import { TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
-import { Plan } from "./tenants.ts";
+import { Plan } from "./access/tenants.ts";
 
 const Timestamp = z.iso.datetime();
 const Cents = z.int().describe("Cents.");

@@ -5,6 +5,7 @@ import { DeploymentId, ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
 import { awaitedFields, MAX_WAIT_SECONDS } from "../kit/wait.ts";
+import { named } from "../records/actor.ts";
 import { Timeline } from "../records/apps/app.ts";
 import { ConfigInput, SecretsInput } from "../records/apps/app-input.ts";
 import { deploymentLogOperations } from "../records/apps/app-log-operations.ts";
@@ -53,14 +54,14 @@ export const deployments = group({
   records: { Deployment, DeploymentRevision, AppSummary, DeploymentPlan, DeploymentDashboard, DashboardExport },
   operations: {
     ...deploymentLogOperations,
-    list: query({ ...read, summary: "List deployments", rest: ["GET /deployments"], list: "page", input: list, output: paged(Deployment) }),
+    list: query({ ...read, summary: "List deployments", rest: ["GET /deployments"], list: "page", input: list, output: paged(named(Deployment)) }),
     listOfTenant: query({
       ...read,
       summary: "List a tenant's deployments",
       rest: ["GET /tenants/{tenantId}/deployments"],
       list: "page",
       input: list.safeExtend({ tenantId: ref("ten") }),
-      output: paged(Deployment),
+      output: paged(named(Deployment)),
       errors: ["TENANT_NOT_FOUND"],
     }),
     get: query({
@@ -68,7 +69,7 @@ export const deployments = group({
       summary: "Get a deployment",
       rest: ["GET /deployments/{deploymentId}"],
       input: one,
-      output: Deployment,
+      output: named(Deployment),
       errors: ["DEPLOYMENT_NOT_FOUND"],
     }),
     create: mutation({
@@ -186,7 +187,7 @@ export const deployments = group({
       rest: ["GET /deployments/{deploymentId}/revisions"],
       list: "page",
       input: listQuery({ sort: ["revision"], by: "-revision", filters: { deploymentId: ref("dep") } }),
-      output: paged(DeploymentRevision),
+      output: paged(named(DeploymentRevision)),
       errors: ["DEPLOYMENT_NOT_FOUND"],
     }),
     listApps: query({
@@ -204,7 +205,7 @@ export const deployments = group({
       rest: ["GET /deployments/{deploymentId}/wait"],
       maxWaitSeconds: MAX_WAIT_SECONDS,
       input: one.extend(awaitedFields(DeploymentStatus)),
-      output: Deployment,
+      output: named(Deployment),
       errors: ["DEPLOYMENT_NOT_FOUND", "STREAM_LIMIT_REACHED"],
     }),
     timeline: query({

@@ -7,14 +7,14 @@ import { group, mutation, query } from "../kit/operation.ts";
 import { paged } from "../kit/page.ts";
 import { partialOf } from "../kit/partial.ts";
 import { awaitedFields, MAX_WAIT_SECONDS } from "../kit/wait.ts";
-import { Device } from "../records/devices/device.ts";
+import { Device, DeviceAddress, DeviceHardware } from "../records/devices/device.ts";
 import { Connectivity, DeviceStatus, deviceEvents } from "../records/devices/device-events.ts";
 import { DeviceCounts, DeviceList, type DeviceQuery } from "../records/devices/device-list.ts";
 import { Heartbeat } from "../records/devices/heartbeat.ts";
 import { ProvisionedDevice } from "../records/devices/provisioned-device.ts";
 import { DeviceMetrics, MetricRange } from "../records/metrics.ts";
 
-export { Connectivity, Device, DeviceCounts, type DeviceQuery, DeviceStatus, Heartbeat };
+export { Connectivity, Device, DeviceAddress, DeviceCounts, DeviceHardware, type DeviceQuery, DeviceStatus, Heartbeat };
 
 const Timestamp = z.iso.datetime();
 export const DeviceSecrets = z.object({ deviceId: DeviceId, secrets: z.record(z.string(), z.string()), timestamp: Timestamp });

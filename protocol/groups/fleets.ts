@@ -3,9 +3,10 @@ import { z } from "zod";
 import { Version } from "../kit/bounds.ts";
 import { Tag } from "../kit/device-selector.ts";
 import { event } from "../kit/event.ts";
-import { FleetId, ref, TenantId } from "../kit/ids.ts";
+import { FleetId, id, ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
+import { named } from "../records/actor.ts";
 import { DeviceStatus } from "../records/devices/device-events.ts";
 import { DeviceList } from "../records/devices/device-list.ts";
 import { Device } from "./devices.ts";
@@ -37,6 +38,8 @@ export const Fleet = z.object({
   membership: Membership.describe("`static`: devices are added and removed one by one. `dynamic`: the devices that `selector` selects. It never changes."),
   selector: FleetSelector.nullable().describe("`null`: the fleet is static."),
   deviceCount: z.int().describe("The devices of the fleet that the caller sees."),
+  updatePolicyId: id("upl").nullable().describe("How the fleet is updated. `null`: by rollouts with settings of their own."),
+  activeRollouts: z.int().describe("The rollouts of the fleet that have started and not ended. With limited access: those that have one of your devices."),
   createdBy: z.string(),
   version: z.int(),
   createdAt: Timestamp,
@@ -51,6 +54,16 @@ export const FleetSummary = z.object({
   agentVersions: z
     .array(z.object({ agentVersion: z.string().nullable(), count: z.int() }))
     .describe("The 100 most frequent. `null`: devices whose agent has not said its version."),
+  compliance: z
+    .object({
+      updatePolicyId: id("upl"),
+      target: z.string().describe("The version that the policy leads to now."),
+      devices: z.int().describe("Those that it concerns."),
+      have: z.int().describe("Those that run it, with the policy's configuration."),
+      percent: z.number().nullable().describe("`null`: it concerns none."),
+    })
+    .nullable()
+    .describe("How far the fleet is as its update policy wants it. `null`: it has no policy, or nobody knows the version that this leads to."),
 });
 export type FleetSummary = z.infer<typeof FleetSummary>;
 
@@ -78,9 +91,9 @@ export const fleets = group({
           q: z.string().min(1).max(100).optional().describe("Only fleets whose name contains this text."),
         },
       }),
-      output: paged(Fleet),
+      output: paged(named(Fleet)),
     }),
-    get: query({ ...read, summary: "Get a fleet", rest: ["GET /fleets/{fleetId}"], input: one, output: Fleet, errors: ["FLEET_NOT_FOUND"] }),
+    get: query({ ...read, summary: "Get a fleet", rest: ["GET /fleets/{fleetId}"], input: one, output: named(Fleet), errors: ["FLEET_NOT_FOUND"] }),
     create: mutation({
       ...write,
       summary: "Create a fleet",
@@ -104,10 +117,11 @@ export const fleets = group({
       input: one.extend({
         name: Name.optional(),
         selector: FleetSelector.optional().describe("Replaces the selector of a dynamic fleet."),
+        updatePolicyId: ref("upl").nullable().optional().describe("`null` takes it off."),
         version: Version.optional(),
       }),
       output: Fleet,
-      errors: ["FLEET_NOT_FOUND", "FLEET_IN_USE", "VERSION_CONFLICT"],
+      errors: ["FLEET_NOT_FOUND", "FLEET_IN_USE", "UPDATE_POLICY_NOT_FOUND", "VERSION_CONFLICT"],
     }),
     remove: mutation({
       ...write,
@@ -157,8 +171,8 @@ export const fleets = group({
     created: event("fleet.created", FleetEvent, "A fleet was created"),
     updated: event(
       "fleet.updated",
-      FleetEvent.extend({ changed: z.array(z.enum(["name", "selector", "devices"])) }),
-      "A fleet got another name or selector, or somebody added or removed a device",
+      FleetEvent.extend({ changed: z.array(z.enum(["name", "selector", "devices", "updatePolicyId"])) }),
+      "A fleet got another name, selector or update policy, or somebody added or removed a device",
     ),
     deleted: event("fleet.deleted", FleetEvent, "A fleet was deleted"),
   },

@@ -4,8 +4,10 @@ import { DeviceSelector } from "../kit/device-selector.ts";
 import { ERROR_CODES } from "../kit/errors.ts";
 import { ref } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
+import { Announcement } from "./installation/announcements.ts";
 
 const Timestamp = z.iso.datetime();
+const PAYMENTS = ["none", "stripe"] as const;
 const open = { auth: ["public"], permission: "public", tenancy: "none", limit: "anonymous" } as const;
 const ErrorEntry = z.object({ code: z.enum(ERROR_CODES), status: z.int(), retryable: z.boolean(), message: z.string(), operations: z.array(z.string()) });
 
@@ -26,6 +28,8 @@ export const general = group({
         docsUrl: z.string(),
         limits: z.object({ standard: z.int(), pairing: z.object({ min: z.int(), max: z.int() }), heartbeat: z.int() }),
         features: z.array(z.string()),
+        announcements: z.array(Announcement).describe("What the people who run the installation announce now, the most severe first."),
+        payments: z.enum(PAYMENTS).describe("Who takes payments for plans. `none`: plans cost nothing here, and no client should show prices or invoices."),
       }),
     }),
     changelog: query({
@@ -108,6 +112,9 @@ export const general = group({
         ),
         features: z.array(z.string()).describe("The feature flags that are on for the caller's tenant."),
         memberships: z.array(z.object({ tenantId: ref("ten"), role: z.string() })),
+        announcements: z
+          .array(Announcement)
+          .describe("What is announced now and the caller has not dismissed, the most severe first; empty for keys and agents."),
         administrator: z.boolean().describe("Whether the caller is an administrator of this installation."),
       }),
     }),

@@ -32,6 +32,11 @@ export const StreamGap = z.object({
 });
 export type StreamGap = z.infer<typeof StreamGap>;
 
+export const Badges = z.object({
+  alerts: z.int().nullable().describe("Open alerts that nobody has acknowledged, among those that the caller sees. `null`: the caller may not see alerts."),
+});
+export type Badges = z.infer<typeof Badges>;
+
 export const live = group({
   tag: "General",
   operations: {
@@ -59,6 +64,12 @@ export const live = group({
           .describe(
             "Devices whose last contact, connection and metrics the stream also tells as `device.seen`, whatever the other filters: first their present state, then each when it changes, at most every 5 seconds.",
           ),
+        badges: z
+          .boolean()
+          .default(false)
+          .describe(
+            "`true`: the stream also tells, whatever the other filters, what waits for the caller as `stream.badges`: first the present counts, then each change.",
+          ),
         lastEventId: z.string().max(128).nullish().describe("Resume after this event."),
       }),
       output: LiveEvent,
@@ -67,6 +78,7 @@ export const live = group({
   },
   events: {
     position: hint("stream.position", z.object({}), "The stream's current position; no event before it is missing"),
+    badges: hint("stream.badges", Badges, "The number of things that wait for the viewer; only for viewers who ask with `badges`"),
     gap: hint("stream.gap", StreamGap, "Events are missing here; read the lists again"),
   },
 });

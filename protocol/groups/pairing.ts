@@ -5,6 +5,7 @@ import { event } from "../kit/event.ts";
 import { AgentId, DeviceId, ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
+import { named } from "../records/actor.ts";
 import { EnrollmentProgress, EnrollmentStep, progressUpdate } from "../records/devices/enrollment.ts";
 import { Code, Comparison, EnrollmentToken, Fingerprint, PAIRING_STATUSES, PairingActivateResponse, RequestingMachine } from "../records/devices/pairing.ts";
 import { approvalOperations } from "../records/devices/pairing-approval.ts";
@@ -196,7 +197,7 @@ export const pairing = group({
       permission: "enrollment:write",
       list: "page",
       input: listQuery({ sort: ["createdAt", "name", "expiresAt"], by: "-createdAt" }),
-      output: paged(EnrollmentToken),
+      output: paged(named(EnrollmentToken)),
     }),
     revokeToken: mutation({
       summary: "Revoke an enrollment token",

@@ -5,6 +5,7 @@ import { event } from "../kit/event.ts";
 import { id, ref } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { paged } from "../kit/page.ts";
+import { named } from "../records/actor.ts";
 import {
   BlockedEntity,
   BlockedType,
@@ -20,7 +21,6 @@ import {
   SecurityRule,
   Severity,
 } from "../records/security.ts";
-
 import { AlertsQuery, BLOCK_ERRORS, Block, BlockedQuery, EventsQuery, ofInstallation, oneAlert, oneBlock, Resolve } from "../records/security-installation.ts";
 
 export * from "../records/security.ts";
@@ -65,14 +65,14 @@ export const security = group({
       rest: ["GET /security/alerts"],
       list: "page",
       input: AlertsQuery,
-      output: paged(SecurityAlert),
+      output: paged(named(SecurityAlert)),
     }),
     getAlert: query({
       ...read,
       summary: "Get a security alert",
       rest: ["GET /security/alerts/{alertId}"],
       input: oneAlert,
-      output: SecurityAlert,
+      output: named(SecurityAlert),
       errors: ["SECURITY_ALERT_NOT_FOUND"],
     }),
     acknowledge: mutation({
@@ -161,7 +161,7 @@ export const security = group({
       rest: ["GET /security/blocked-entities"],
       list: "page",
       input: BlockedQuery,
-      output: paged(BlockedEntity),
+      output: paged(named(BlockedEntity)),
     }),
     block: mutation({
       ...block,

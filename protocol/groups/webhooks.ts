@@ -5,6 +5,7 @@ import { event } from "../kit/event.ts";
 import { EventId, id, ref, WebhookId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { cursorQuery, listQuery, paged } from "../kit/page.ts";
+import { named } from "../records/actor.ts";
 import {
   DELIVERY_STATUSES,
   DISABLED_REASONS,
@@ -65,7 +66,7 @@ export const webhooks = group({
       permission: "webhook:read",
       list: "page",
       input: listQuery({ sort: ["createdAt", "url"], by: "-createdAt" }),
-      output: paged(Webhook),
+      output: paged(named(Webhook)),
     }),
     eventTypes: query({
       summary: "List the types of events",
@@ -82,7 +83,7 @@ export const webhooks = group({
       auth: ["user", "apiKey"],
       permission: "webhook:read",
       input: one,
-      output: Webhook,
+      output: named(Webhook),
       errors: ["WEBHOOK_NOT_FOUND"],
     }),
     create: mutation({

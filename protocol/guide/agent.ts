@@ -65,12 +65,34 @@ export const agent: Guide<"agent"> = {
   desiredState: {
     description:
       "Everything that the device should run. Read it at start, and when an answer or a command names a higher version; `If-None-Match` spares the body. Secrets travel apart: `GET /apps/{appId}/secrets`.",
-    output: { version: 7, hash: "9a3f1c0d72b84e65b1f0a4c2d8e6f713", apps: [desired] },
+    output: {
+      version: 7,
+      hash: "9a3f1c0d72b84e65b1f0a4c2d8e6f713",
+      apps: [desired],
+      tunnels: [{ tunnelId: "tun_01J9ZQ6B8D0F2H4K6M8P0R2T4W", service: "http://127.0.0.1:3000" }],
+      carrier: { url: "https://edge.example.org/v1/agent/tunnel" },
+      mesh: {
+        url: "https://edge.example.org/v1/agent/mesh",
+        routes: [
+          {
+            routeId: "mrt_01J9ZQ6B8D0F2H4K6M8P0R2T4W",
+            role: "consumer",
+            kind: "subnet",
+            network: "192.168.10.0/24",
+            domains: [],
+            host: null,
+            port: null,
+            allowPublic: false,
+            listenPort: null,
+          },
+        ],
+      },
+    },
   },
   reportState: {
     description:
       "Reports every app of the device, at start and whenever one changes. A report of an older version never undoes a newer change. Remove the apps in `ignored`.",
-    input: { version: 7, apps: [reported] },
+    input: { version: 7, apps: [reported], tunnels: [{ tunnelId: "tun_01J9ZQ6B8D0F2H4K6M8P0R2T4W", state: "up" }] },
     output: { desiredVersion: 7, ignored: [] },
   },
   sendLogs: {
@@ -113,7 +135,15 @@ export const agent: Guide<"agent"> = {
   },
   reportInventory: {
     description: "Stores what the machine is, for people who look at the device. You can send fields of your own beside the known ones.",
-    input: { hostname: "nuc-attic", platform: "linux", arch: "x64", osVersion: "Debian 13", agentVersion: "1.4.0" },
+    input: {
+      hostname: "nuc-attic",
+      platform: "linux",
+      arch: "x64",
+      osVersion: "Debian 13",
+      agentVersion: "1.4.0",
+      model: "NUC 13 Pro",
+      hardware: { cpuCores: 8, memoryBytes: 17_179_869_184 },
+    },
     output: { deviceId, updatedAt: AT },
   },
 };

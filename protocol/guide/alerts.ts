@@ -1,6 +1,6 @@
 // Guide to alerts.
 import type { Guide } from "./guide.ts";
-import { AT, device, IDS, LATER, TOMORROW } from "./records.ts";
+import { AT, device, IDS, LATER, shownWithActors, TOMORROW } from "./records.ts";
 
 const { tenantId, deviceId } = IDS;
 const createdBy = `user:${IDS.userId}`;
@@ -93,10 +93,10 @@ export const alerts: Guide<"alerts"> = {
     description:
       "Lists alerts, newest first. Targets of one rule that fire at about the same time share an alert, so 300 devices that fall silent are one alert, and one notification. A caller who is limited to some devices sees the alerts about these, and counts no other target.",
     input: { status: ["open"], severity: ["critical", "warning"] },
-    output: { items: [alert], total: 1 },
+    output: { items: [shownWithActors(alert)], total: 1 },
   },
   summary: { description: "Counts the alerts that are not resolved.", input: {}, output: { open: { info: 0, warning: 1, critical: 0 }, acknowledged: 2 } },
-  get: { description: "Returns the alert as it is now.", input: { alertId }, output: alert },
+  get: { description: "Returns the alert as it is now.", input: { alertId }, output: shownWithActors(alert) },
   listTargets: {
     description: "Lists the devices, or other things, that the alert is about, in the order in which they fired.",
     input: { alertId, active: true },
@@ -118,8 +118,12 @@ export const alerts: Guide<"alerts"> = {
     input: { alertId, until: TOMORROW },
     output: { ...alert, snoozedUntil: TOMORROW, version: 2 },
   },
-  listRules: { description: "Lists the rules, newest first. Each tenant begins with two.", input: { enabled: true }, output: { items: [rule], total: 1 } },
-  getRule: { description: "Returns the rule with its margins and channels.", input: { ruleId }, output: rule },
+  listRules: {
+    description: "Lists the rules, newest first. Each tenant begins with three.",
+    input: { enabled: true },
+    output: { items: [shownWithActors(rule)], total: 1 },
+  },
+  getRule: { description: "Returns the rule with its margins and channels.", input: { ruleId }, output: shownWithActors(rule) },
   createRule: {
     description:
       "The gateway looks at all rules every 15 seconds. An alert opens when the condition has held for `forSeconds`, and clears when the value has been back to `clearThreshold` for `clearForSeconds`. Devices in maintenance open no alert.",
@@ -137,8 +141,8 @@ export const alerts: Guide<"alerts"> = {
     input: { metric: "device.disk", operator: "gt", threshold: 90, hours: 24 },
     output: { hours: 24, deviceCount: 1, truncated: false, firings: [{ deviceId, name: "attic", openedAt: AT, clearedAt: null, value: 93.4 }] },
   },
-  listSilences: { description: "Lists the silences, newest first.", input: { active: true }, output: { items: [silence], total: 1 } },
-  getSilence: { description: "Returns the silence, also one that is over.", input: { silenceId }, output: silence },
+  listSilences: { description: "Lists the silences, newest first.", input: { active: true }, output: { items: [shownWithActors(silence)], total: 1 } },
+  getSilence: { description: "Returns the silence, also one that is over.", input: { silenceId }, output: shownWithActors(silence) },
   createSilence: {
     description: "While it lasts, channels are told nothing of targets that match; alerts are recorded all the same. At most 30 days.",
     input: {
@@ -150,8 +154,8 @@ export const alerts: Guide<"alerts"> = {
     output: silence,
   },
   removeSilence: { description: "Ends the silence at once.", input: { silenceId } },
-  listChannels: { description: "Lists the channels, newest first, with their last error.", input: {}, output: { items: [channel], total: 1 } },
-  getChannel: { description: "Returns the channel, without its secrets.", input: { channelId }, output: channel },
+  listChannels: { description: "Lists the channels, newest first, with their last error.", input: {}, output: { items: [shownWithActors(channel)], total: 1 } },
+  getChannel: { description: "Returns the channel, without its secrets.", input: { channelId }, output: shownWithActors(channel) },
   createChannel: {
     description:
       "`slack`, `discord`, `teams` and `ntfy` take the URL that the service gave you. A `webhook` gets `{id, type, timestamp, data}`, signed as Standard Webhooks say.",

@@ -1,6 +1,6 @@
 // Guide to apps and the catalogue.
 import type { Guide } from "./guide.ts";
-import { AT, IDS, LATER, LOG_LINE } from "./records.ts";
+import { AT, IDS, LATER, LOG_LINE, shownWithActors } from "./records.ts";
 
 const template = {
   id: "key-value",
@@ -10,6 +10,8 @@ const template = {
   version: "1.0.0",
   kind: "process",
   categories: ["databases", "development"],
+  icon: "database",
+  hue: "red",
   minPlan: "free",
   available: true,
   developer: "Mooring",
@@ -79,6 +81,14 @@ const snapshot = {
 };
 const updated = { config: { port: 8_701, maxKeys: 500 }, revision: 2 };
 
+const details = {
+  ...shownWithActors(app),
+  icon: "database",
+  hue: "red",
+  addresses: [{ kind: "lan", name: "http", url: "http://192.168.1.20:8701/", reachable: true }],
+  runningSince: LATER,
+};
+
 export const apps: Guide<"apps"> = {
   templates: {
     description:
@@ -94,19 +104,19 @@ export const apps: Guide<"apps"> = {
   list: {
     description: "Lists the tenant's apps, newest first. A caller who is limited to some devices sees the apps on those.",
     input: { deviceId, status: ["running", "error"] },
-    output: { items: [app], total: 1 },
+    output: { items: [details], total: 1 },
   },
   wait: {
     description:
       "Answers as soon as the app has one of these states, and otherwise at the end of `timeout` with the app as it is. A call that waits counts as a live stream of its caller.",
     input: { appId, status: ["running", "error"], timeout: 30 },
-    output: app,
+    output: details,
   },
   get: {
     description:
       "`status` follows from what the agent has done. `drift` tells that the agent reported something else than what should be, although no command is open.",
     input: { appId },
-    output: app,
+    output: details,
   },
   timeline: {
     description: "Each change of the state, with its cause, and the command whose end comes next.",
@@ -114,9 +124,28 @@ export const apps: Guide<"apps"> = {
     output: {
       items: [
         { at: AT, from: null, to: "pending", by: `user:${userId}`, revision: 1, commandId, reason: null },
-        { at: LATER, from: "pending", to: "installing", by: deviceId, revision: 1, commandId, reason: null },
-      ],
+        { at: LATER, from: "pending", to: "installing", by: `user:${userId}`, revision: 1, commandId, reason: null },
+      ].map(shownWithActors),
       waitsFor: { commandId, deviceId },
+    },
+  },
+  metrics: {
+    description:
+      "Returns processor time, memory and response times of the last day at most, from one report of its agent a minute. A bucket without samples has `count` 0 and no figures.",
+    input: { appId, range: "1h" },
+    output: {
+      appId,
+      range: "1h",
+      bucketSeconds: 300,
+      buckets: [
+        {
+          timestamp: AT,
+          count: 5,
+          cpuPercent: { avg: 0.4, max: 1.2 },
+          memoryBytes: { avg: 52_428_800, max: 54_525_952 },
+          responseMs: { avg: 12.5, max: 20 },
+        },
+      ],
     },
   },
   logs: {
@@ -166,7 +195,7 @@ export const apps: Guide<"apps"> = {
     input: { appId, secrets: { KV_TOKEN: "another" } },
     output: { appId, keys: ["KV_TOKEN"], secretsVersion: 2 },
   },
-  listSnapshots: { description: "A snapshot keeps the configuration, not the data.", input: { appId }, output: { items: [snapshot] } },
+  listSnapshots: { description: "A snapshot keeps the configuration, not the data.", input: { appId }, output: { items: [shownWithActors(snapshot)] } },
   createSnapshot: {
     description: "Keeps template, version and configuration. An app has at most 50 snapshots of people.",
     input: { appId, metadata: { reason: "before the move" } },

@@ -1,6 +1,6 @@
 // Guide to deployments.
 import type { Guide } from "./guide.ts";
-import { AT, IDS, LATER, LOG_LINE } from "./records.ts";
+import { AT, IDS, LATER, LOG_LINE, shownWithActors } from "./records.ts";
 
 const { appId, commandId, deploymentId, deviceId, tenantId, userId } = IDS;
 const configuration = { port: 8_701, maxKeys: 10_000 };
@@ -28,7 +28,7 @@ const deployment = {
 };
 const changing = (status: string, change: object = {}) => ({ ...deployment, status, ...change });
 const next = { port: 8_701, maxKeys: 500 };
-const list = { items: [deployment], total: 1 };
+const list = { items: [shownWithActors(deployment)], total: 1 };
 const dashboard = { from: "now-24h", to: "now" };
 
 export const deployments: Guide<"deployments"> = {
@@ -38,12 +38,12 @@ export const deployments: Guide<"deployments"> = {
     description:
       "Answers as soon as the deployment has one of these states, and otherwise at the end of `timeout` with the deployment as it is. A call that waits counts as a live stream of its caller.",
     input: { deploymentId, status: ["active", "failed"], timeout: 30 },
-    output: deployment,
+    output: shownWithActors(deployment),
   },
   get: {
     description: "`status` follows from what the agent has done: `queued` until it begins, `deploying`, then `active` or `failed` with the reason.",
     input: { deploymentId },
-    output: deployment,
+    output: shownWithActors(deployment),
   },
   create: {
     description:
@@ -98,7 +98,7 @@ export const deployments: Guide<"deployments"> = {
           createdBy: `user:${userId}`,
           createdAt: AT,
         },
-      ],
+      ].map(shownWithActors),
       total: 1,
     },
   },
@@ -124,7 +124,7 @@ export const deployments: Guide<"deployments"> = {
       items: [
         { at: AT, from: null, to: "pending", by: `user:${userId}`, revision: 0, commandId: null, reason: null },
         { at: AT, from: "pending", to: "queued", by: `user:${userId}`, revision: 1, commandId, reason: null },
-      ],
+      ].map(shownWithActors),
       waitsFor: { commandId, deviceId },
     },
   },

@@ -1,6 +1,6 @@
 // Guide to fleets.
 import type { Guide } from "./guide.ts";
-import { AT, device, IDS } from "./records.ts";
+import { AT, device, IDS, shownWithActors } from "./records.ts";
 
 const fleetId = "flt_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R";
 const { deviceId } = IDS;
@@ -11,6 +11,8 @@ const fleet = {
   membership: "static",
   selector: null,
   deviceCount: 1,
+  updatePolicyId: null,
+  activeRollouts: 0,
   createdBy: `user:${IDS.userId}`,
   version: 1,
   createdAt: AT,
@@ -24,9 +26,9 @@ export const fleets: Guide<"fleets"> = {
     description:
       "Lists the tenant's fleets, newest first. A caller who is limited to some devices sees the fleets that have one of them, and counts no others.",
     input: { page: 1, pageSize: 20 },
-    output: { items: [fleet], total: 1 },
+    output: { items: [shownWithActors(fleet)], total: 1 },
   },
-  get: { description: "Returns the fleet and the number of its devices.", input: { fleetId }, output: fleet },
+  get: { description: "Returns the fleet and the number of its devices.", input: { fleetId }, output: shownWithActors(fleet) },
   create: {
     description:
       "With `selector` the fleet is dynamic: a device belongs to it as long as it matches. Otherwise the fleet is static, with the devices that you name now and add later. Its kind never changes.",
@@ -54,6 +56,12 @@ export const fleets: Guide<"fleets"> = {
   summary: {
     description: "Counts the devices of the fleet that the caller sees.",
     input: { fleetId },
-    output: { fleetId, deviceCount: 1, status: { online: 1, offline: 0, provisioning: 0 }, agentVersions: [{ agentVersion: "1.4.0", count: 1 }] },
+    output: {
+      fleetId,
+      deviceCount: 1,
+      status: { online: 1, offline: 0, provisioning: 0 },
+      agentVersions: [{ agentVersion: "1.4.0", count: 1 }],
+      compliance: null,
+    },
   },
 };

@@ -1,5 +1,6 @@
 // Guide to the facts about the service and its caller.
 import type { Guide } from "./guide.ts";
+import { announcement } from "./installation/announcements.ts";
 import { AT, IDS } from "./records.ts";
 
 const { tenantId, userId } = IDS;
@@ -23,6 +24,8 @@ export const general: Guide<"general"> = {
       docsUrl: "https://gateway.example.org/v1/docs",
       limits: { standard: 100, pairing: { min: 3, max: 10 }, heartbeat: 60 },
       features: ["agent-socket", "poll", "live-feed", "idempotency"],
+      announcements: [announcement],
+      payments: "none",
     },
   },
   changelog: {
@@ -67,6 +70,7 @@ export const general: Guide<"general"> = {
       selector: null,
       features: ["loadTests", "browserPairing"],
       memberships: [{ tenantId, role: "owner" }],
+      announcements: [announcement],
       administrator: false,
     },
   },

@@ -1,6 +1,6 @@
 // Guide to pairing.
 import type { Guide } from "./guide.ts";
-import { AT, CODE, connect, enrollmentToken, FINGERPRINT, IDS, LATER, progress, TOMORROW } from "./records.ts";
+import { AT, CODE, connect, enrollmentToken, FINGERPRINT, IDS, LATER, progress, shownWithActors, TOMORROW } from "./records.ts";
 
 const { agentId, deploymentId, deviceId, tenantId, tokenId } = IDS;
 const activated = {
@@ -105,7 +105,7 @@ export const pairing: Guide<"pairing"> = {
   listTokens: {
     description: "Lists the tenant's tokens and their uses, without the tokens themselves.",
     input: { page: 1, pageSize: 20 },
-    output: { items: [enrollmentToken], total: 1 },
+    output: { items: [shownWithActors(enrollmentToken)], total: 1 },
   },
   revokeToken: {
     description: "Invalidates the token. Devices that it has paired keep their identity.",

@@ -1,4 +1,6 @@
 // The records that all examples share: one tenant, one device, one command.
+import { ACTOR_FIELDS } from "../records/actor.ts";
+
 export const AT = "2026-11-21T09:30:00.000Z";
 export const LATER = "2026-11-21T09:30:02.000Z";
 export const TOMORROW = "2026-11-22T09:30:00.000Z";
@@ -18,7 +20,19 @@ export const IDS = {
   userId: "auth0|66f1c2",
 } as const;
 
-export const actor = { kind: "user", id: `user:${IDS.userId}`, name: "ada@example.com" };
+export const actor = { kind: "user", id: `user:${IDS.userId}`, name: "ada@example.com", deleted: false };
+
+/** The example as a read shows it: with the actor beside each id of one. */
+export const shownWithActors = <R extends object>(record: R) => ({
+  ...record,
+  ...Object.fromEntries(
+    Object.entries(record).flatMap(([name, id]) => {
+      const field = new Map<string, string>(Object.entries(ACTOR_FIELDS)).get(name);
+      return field === undefined ? [] : [[field, id === null ? null : { ...actor, id }]];
+    }),
+  ),
+});
+
 const { agentId, commandId, deploymentId, deviceId, keyId, tenantId, tokenId, nodeId, userId } = IDS;
 
 export const FINGERPRINT = "sha256:9f86d081884c7d65";
@@ -44,8 +58,11 @@ export const device = {
   platform: "linux",
   arch: "x64",
   agentVersion: "1.4.0",
+  model: "NUC 13 Pro",
+  hardware: { cpuCores: 8, memoryBytes: 17_179_869_184, diskBytes: 512_110_190_592 },
   tags: ["site:home"],
   metrics: { cpu: 12.5, memory: 40, disk: 70 },
+  addresses: [{ kind: "lan", address: "192.168.1.20" }],
   connection: { connectivity: "realtime", nodeId, since: AT, epoch: 7 },
 };
 

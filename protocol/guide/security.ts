@@ -1,5 +1,6 @@
 // Guide to security events, alerts, rules and blocked entities.
 import type { Guide } from "./guide.ts";
+import { shownWithActors } from "./records.ts";
 
 const at = "2026-01-15T09:30:00.000Z";
 const alertId = "sal_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R";
@@ -57,8 +58,12 @@ export const security: Guide<"security"> = {
     input: { type: "cross_tenant.attempt", ...page },
     output: { items: [event], total: 1 },
   },
-  listAlerts: { description: "A rule has one alert about one subject until somebody resolves it.", input: page, output: { items: [alert], total: 1 } },
-  getAlert: { description: "Returns the alert and who looked at it.", input: { alertId }, output: alert },
+  listAlerts: {
+    description: "A rule has one alert about one subject until somebody resolves it.",
+    input: page,
+    output: { items: [shownWithActors(alert)], total: 1 },
+  },
+  getAlert: { description: "Returns the alert and who looked at it.", input: { alertId }, output: shownWithActors(alert) },
   acknowledge: {
     description: "Says that somebody looks at it. Only an open alert can be acknowledged.",
     input: { alertId },
@@ -88,7 +93,7 @@ export const security: Guide<"security"> = {
     output: { ...rule, enabled: false, version: 2 },
   },
   removeRule: { description: "Built-in rules cannot be deleted, but disabled.", input: { securityRuleId: ruleId } },
-  listBlocked: { description: "Lists what is refused in your tenant now, newest first.", input: page, output: { items: [blocked], total: 1 } },
+  listBlocked: { description: "Lists what is refused in your tenant now, newest first.", input: page, output: { items: [shownWithActors(blocked)], total: 1 } },
   block: {
     description:
       "Every node refuses it within two seconds with 403 `ENTITY_BLOCKED`, and closes its open streams and sockets. An address is refused for calls that act in your tenant.",
@@ -100,7 +105,11 @@ export const security: Guide<"security"> = {
   installationAlerts: { description: "Alerts about callers of whom no tenant is known.", input: page, output: { items: [alert], total: 1 } },
   acknowledgeForInstallation: { description: "Says that an operator looks at it.", input: { alertId }, output: acknowledged },
   resolveForInstallation: { description: "Closes an alert about callers of whom no tenant is known.", input: resolving, output: resolved },
-  listBlockedEverywhere: { description: "Lists what is refused in the whole installation now.", input: page, output: { items: [blocked], total: 1 } },
+  listBlockedEverywhere: {
+    description: "Lists what is refused in the whole installation now.",
+    input: page,
+    output: { items: [blocked], total: 1 },
+  },
   blockEverywhere: { description: "Refuses an address before anything of its calls is read, in every tenant and without one.", input: wanted, output: blocked },
   unblockEverywhere: { description: "Every node serves it again within two seconds.", input: { blockedEntityId } },
 };

@@ -1,6 +1,6 @@
 // Guide to webhooks and the event log.
 import type { Guide } from "./guide.ts";
-import { AT, IDS, LATER } from "./records.ts";
+import { AT, IDS, LATER, shownWithActors } from "./records.ts";
 
 const { tenantId, deviceId, requestId, userId } = IDS;
 const webhookId = "wh_01J9ZQD1F3H5K7M9P1R3T5W7Y9";
@@ -64,14 +64,18 @@ const event = {
 };
 
 export const webhooks: Guide<"webhooks"> = {
-  list: { description: "Lists the tenant's webhooks, without their secrets.", input: { page: 1, pageSize: 20 }, output: { items: [webhook], total: 1 } },
+  list: {
+    description: "Lists the tenant's webhooks, without their secrets.",
+    input: { page: 1, pageSize: 20 },
+    output: { items: [shownWithActors(webhook)], total: 1 },
+  },
   eventTypes: {
     description: "Lists every type of event that a webhook can receive, with the JSON Schema of its `data` and an example of a body.",
     output: {
       items: [{ name: "device.offline", description: "A device went offline", group: "device", schema: { type: "object" }, example: JSON.parse(body) }],
     },
   },
-  get: { description: "Returns the webhook and how its receiver fares.", input: { webhookId }, output: webhook },
+  get: { description: "Returns the webhook and how its receiver fares.", input: { webhookId }, output: shownWithActors(webhook) },
   create: {
     description:
       "The gateway sends the events to the URL by POST, signed with the secret by two schemes, until the receiver answers with a status of 200 to 299: ten attempts in about three days. Events of one subject arrive in order; a failed one holds back the later ones of its subject for an hour at most. An event can arrive twice, so drop what you have seen by its `webhook-id`. Without `secret` the gateway makes one and shows it in this response only. The URL must be public.",

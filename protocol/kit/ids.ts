@@ -9,23 +9,35 @@ export const id = <const P extends string>(prefix: P) =>
 
 /** What each prefix names. */
 export const ID_NAMES: ReadonlyMap<string, string> = new Map([
+  ["vw", "saved view"],
   ["agt", "agent"],
   ["alr", "alert"],
+  ["ann", "announcement"],
   ["app", "app"],
   ["arl", "alert rule"],
   ["aud", "audit record"],
+  ["bak", "backup"],
+  ["bkd", "backup destination"],
   ["bke", "blocked entity"],
+  ["blk", "bulk operation"],
+  ["bpl", "backup policy"],
+  ["bpr", "run of a backup policy"],
   ["chn", "alert channel"],
   ["cmd", "command"],
   ["dep", "deployment"],
   ["dev", "device"],
+  ["dom", "custom domain"],
   ["ent", "enrollment token"],
   ["evt", "event"],
+  ["exp", "data export"],
   ["flt", "fleet"],
   ["inv", "invite"],
   ["key", "API key"],
   ["mem", "member"],
+  ["mrt", "mesh route"],
+  ["rlt", "rollout"],
   ["rol", "role"],
+  ["rst", "restore"],
   ["sal", "security alert"],
   ["ses", "session"],
   ["sev", "security event"],
@@ -33,6 +45,8 @@ export const ID_NAMES: ReadonlyMap<string, string> = new Map([
   ["sil", "silence"],
   ["snp", "snapshot"],
   ["ten", "tenant"],
+  ["upl", "update policy"],
+  ["tun", "tunnel"],
   ["wh", "webhook"],
   ["whd", "delivery"],
 ]);
@@ -58,8 +72,10 @@ export const AgentId = id("agt");
 export const AppId = id("app");
 export const CommandId = id("cmd");
 export const KeyId = id("key");
+export const DomainId = id("dom");
 export const FleetId = id("flt");
 export const MemberId = id("mem");
+export const MeshRouteId = id("mrt");
 export const RoleId = id("rol");
 export const EnrollmentTokenId = id("ent");
 export const EventId = id("evt");
@@ -69,6 +85,11 @@ export const AlertRuleId = id("arl");
 export const AlertChannelId = id("chn");
 export const SilenceId = id("sil");
 export const WebhookId = id("wh");
+export const BackupId = id("bak");
+export const RestoreId = id("rst");
+export const BackupDestinationId = id("bkd");
+export const BackupPolicyId = id("bpl");
+export const BackupRunId = id("bpr");
 
 export type DeviceId = Id<"dev">;
 export type TenantId = Id<"ten">;
@@ -76,9 +97,16 @@ export type AppId = Id<"app">;
 export type DeploymentId = Id<"dep">;
 export type AgentId = Id<"agt">;
 export type CommandId = Id<"cmd">;
+export type DomainId = Id<"dom">;
 export type FleetId = Id<"flt">;
+export type MeshRouteId = Id<"mrt">;
 export type KeyId = Id<"key">;
 export type MemberId = Id<"mem">;
 export type RoleId = Id<"rol">;
 export type SessionId = Id<"ses">;
 export type WebhookId = Id<"wh">;
+export type BackupId = Id<"bak">;
+export type RestoreId = Id<"rst">;
+export type BackupDestinationId = Id<"bkd">;
+export type BackupPolicyId = Id<"bpl">;
+export type BackupRunId = Id<"bpr">;

@@ -21,6 +21,8 @@ export const LIMITS = {
   agent: [perMinute("agent", 100, "credential")],
   heartbeat: [perMinute("heartbeat", 60, "device")],
   inventory: [perMinute("inventory", 6, "credential")],
+  // Each call makes a device read all of its disk.
+  "volumes.refresh": [perMinute("standard", 100, "credential"), perMinute("tenant", 1_000, "tenant"), perMinute("volumes.refresh", 6, "input:deviceId")],
   // Each chunk may go on to another node.
   logs: [perMinute("logs", 240, "credential"), perMinute("logs.tenant", 2_400, "tenant")],
   events: [perMinute("events", 60, "credential")],

@@ -43,10 +43,10 @@ export interface Plain {
   readonly pieces?: true;
 }
 
-/** Text of any length, in pieces that each fit into memory; `output` of an operation with `plain.pieces`. */
+/** Text or bytes of any length, in pieces that each fit into memory; `output` of an operation with `plain.pieces`. */
 export const Pieces = z.union([
   z.string(),
-  z.custom<AsyncIterable<string>>((value) => typeof value === "object" && value !== null && Symbol.asyncIterator in value),
+  z.custom<AsyncIterable<string | Uint8Array>>((value) => typeof value === "object" && value !== null && Symbol.asyncIterator in value),
 ]);
 
 export interface Deprecated {

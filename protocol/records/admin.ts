@@ -92,13 +92,14 @@ export const STUCK_KINDS = [
   "mail_late",
   "alert_unsent",
   "webhook_delivery_late",
+  "many_step_failing",
   "job_failing",
   "node_silent",
 ] as const;
 export const StuckItem = z.object({
   kind: z.enum(STUCK_KINDS),
   tenantId: TenantId.nullable().describe("`null`: concerns the whole installation."),
-  id: z.string().describe("The command, event, tenant, subscription, mail, notification, job or node."),
+  id: z.string().describe("The command, event, tenant, subscription, mail, notification, rollout, bulk operation, job or node."),
   since: Timestamp,
   reason: z.string(),
   whatToDo: z.string(),

@@ -4,6 +4,7 @@ import { Moment, Version } from "../kit/bounds.ts";
 import { ref } from "../kit/ids.ts";
 import { mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
+import { named } from "./actor.ts";
 import { AlertChannel, AlertSilence, ChannelConfig, ChannelTest, ChannelType, SilenceMatcher } from "./alerts.ts";
 
 const Name = z.string().trim().min(1).max(100);
@@ -24,7 +25,7 @@ export const alertSilenceOperations = {
       by: "-createdAt",
       filters: { active: z.boolean().optional().describe("Only silences that hold now, or only the others.") },
     }),
-    output: paged(AlertSilence),
+    output: paged(named(AlertSilence)),
   }),
   createSilence: mutation({
     ...silence,
@@ -46,7 +47,7 @@ export const alertSilenceOperations = {
     summary: "Get a silence",
     rest: ["GET /alert-silences/{silenceId}"],
     input: oneSilence,
-    output: AlertSilence,
+    output: named(AlertSilence),
     errors: ["SILENCE_NOT_FOUND"],
   }),
   removeSilence: mutation({
@@ -67,14 +68,14 @@ export const alertChannelOperations = {
     rest: ["GET /alert-channels"],
     list: "page",
     input: listQuery({ sort: ["createdAt", "name"], by: "-createdAt" }),
-    output: paged(AlertChannel),
+    output: paged(named(AlertChannel)),
   }),
   getChannel: query({
     ...read,
     summary: "Get an alert channel",
     rest: ["GET /alert-channels/{channelId}"],
     input: oneChannel,
-    output: AlertChannel,
+    output: named(AlertChannel),
     errors: ["CHANNEL_NOT_FOUND"],
   }),
   createChannel: mutation({

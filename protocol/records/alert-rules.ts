@@ -4,6 +4,7 @@ import { Version } from "../kit/bounds.ts";
 import { ref } from "../kit/ids.ts";
 import { mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
+import { named } from "./actor.ts";
 import { AlertMetric, AlertOperator, AlertPreview, AlertRule, AlertScope, AlertSeverity, METRICS_WITH_HISTORY } from "./alerts.ts";
 
 const Name = z.string().trim().min(1).max(100);
@@ -51,14 +52,14 @@ export const alertRuleOperations = {
       by: "-createdAt",
       filters: { enabled: z.boolean().optional().describe("Only rules that are evaluated, or only the others."), metric: AlertMetric.optional() },
     }),
-    output: paged(AlertRule),
+    output: paged(named(AlertRule)),
   }),
   getRule: query({
     ...read,
     summary: "Get an alert rule",
     rest: ["GET /alert-rules/{ruleId}"],
     input: oneRule,
-    output: AlertRule,
+    output: named(AlertRule),
     errors: ["ALERT_RULE_NOT_FOUND"],
   }),
   createRule: mutation({

@@ -7,7 +7,15 @@ export const Ack = z.object({
   status: z.string().min(1).max(32),
   output: z.unknown().optional(),
   code: z.string().max(64).optional(),
-  progress: z.object({ pct: z.number().min(0).max(100).optional(), message: z.string().max(500).optional() }).optional(),
+  progress: z
+    .object({
+      pct: z.number().min(0).max(100).optional(),
+      message: z.string().max(500).optional(),
+      stage: z.string().max(32).optional(),
+      bytesDone: z.number().min(0).max(Number.MAX_SAFE_INTEGER).optional(),
+      bytesTotal: z.number().min(0).max(Number.MAX_SAFE_INTEGER).optional(),
+    })
+    .optional(),
   startedAt: z.string().max(40).optional(),
   finishedAt: z.string().max(40).optional(),
   outputTruncated: z.boolean().optional(),

@@ -52,7 +52,15 @@ export const Command = z.object({
     .nullable()
     .describe("The agent's last acknowledgement, its status spelled as the agent sent it."),
   outputTruncated: z.boolean(),
-  progress: z.object({ pct: z.number().nullable(), message: z.string().nullable() }).nullable(),
+  progress: z
+    .object({
+      pct: z.number().nullable(),
+      message: z.string().nullable(),
+      stage: z.string().optional(),
+      bytesDone: z.number().optional(),
+      bytesTotal: z.number().optional(),
+    })
+    .nullable(),
   failureCode: z.string().nullable(),
   cancelRequestedAt: Timestamp.nullable(),
   late: z.boolean(),

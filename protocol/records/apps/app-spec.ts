@@ -19,6 +19,27 @@ const Source = z.union([
   z.strictObject({ value: z.string().max(4_096) }).describe("This text."),
 ]);
 
+const HookStep = z.strictObject({
+  service: AppSlug.optional().describe(
+    "Of the Compose file: the command runs in this service's container. Absent: in the first one; a process gets the words as arguments of its own program.",
+  ),
+  command: z.array(z.string().min(1).max(1_000)).min(1).max(32).describe("Program and arguments. Nothing is ever given to a shell."),
+  timeoutSeconds: z.int().min(1).max(3_600).default(300),
+});
+/** How the data of an app is kept from changing while a backup reads it, and what else its backups and restores need. */
+export const AppBackup = z.strictObject({
+  mode: z.enum(["stop", "pause", "live"]).default("stop"),
+  hooks: z
+    .strictObject({
+      pre: HookStep.optional().describe("Before the data is read. If it fails, so does the backup."),
+      post: HookStep.optional().describe("After the data was read, whatever happened."),
+      restored: HookStep.optional().describe("When the app runs with restored data."),
+    })
+    .default({}),
+  beforeUpdates: z.boolean().default(false).describe("Back the app up before each update."),
+});
+export type AppBackup = z.output<typeof AppBackup>;
+
 const common = {
   environment: z.record(VariableName, Source).default({}),
   ports: z
@@ -53,6 +74,7 @@ const common = {
     retries: z.int().min(1).max(20).default(3),
     startSeconds: z.int().min(1).max(1_800).default(60).describe("An app that is not healthy by then has failed to start."),
   }),
+  backup: AppBackup.optional().describe("Absent: stopped while its volumes are read."),
   stopSeconds: z.int().min(1).max(300).default(10).describe("Between SIGTERM and SIGKILL."),
 };
 
@@ -108,5 +130,12 @@ export const ReportedApp = z.object({
   cpuPercent: z.number().min(0).nullable(),
   memoryBytes: z.number().min(0).max(Number.MAX_SAFE_INTEGER).nullable(),
   ports: z.record(AppSlug, Port),
+  startedAt: z.iso.datetime({ offset: true }).optional().describe("When what runs was started, by the device's clock. Absent: the agent does not tell."),
+  responseMs: z
+    .number()
+    .min(0)
+    .max(600_000)
+    .optional()
+    .describe("How long the last health check by HTTP took. Absent: there was none, or the agent does not tell."),
 });
 export type ReportedApp = z.output<typeof ReportedApp>;

@@ -1,6 +1,6 @@
 // A template: an application of the catalogue, with what a person needs to know before they install it and the form of its configuration.
 import { z } from "zod";
-import { Plan } from "../../groups/tenants.ts";
+import { Plan } from "../../groups/access/tenants.ts";
 import { ConfigSchema } from "./config-schema.ts";
 
 export const AppCategory = z.enum([
@@ -25,6 +25,17 @@ export const AppCategory = z.enum([
 ]);
 export type AppCategory = z.infer<typeof AppCategory>;
 
+/** Names of Lucide's drawings, which the console has. */
+export const APP_ICONS = [
+  ...["activity", "archive", "bell", "book-open", "bookmark", "box", "calendar", "camera", "chart-column", "chart-line", "clapperboard", "clipboard"],
+  ...["cloud", "code", "database", "eye", "file-text", "folder", "gamepad-2", "git-branch", "globe", "headphones", "house", "image", "key-round"],
+  ...["library", "list-checks", "mail", "message-circle", "music", "newspaper", "package", "refresh-cw", "rss", "search", "shield", "sticky-note"],
+  ...["utensils", "wallet", "workflow", "wrench"],
+] as const;
+export const AppIcon = z.enum(APP_ICONS).describe("A name of the icon set Lucide.");
+export const APP_HUES = ["amber", "blue", "green", "red", "teal", "violet"] as const;
+export const AppHue = z.enum(APP_HUES).describe("The colour of its tile.");
+
 export const AppTemplate = z.object({
   id: z.string(),
   name: z.string(),
@@ -33,6 +44,8 @@ export const AppTemplate = z.object({
   version: z.string().describe("Of the application."),
   kind: z.enum(["process", "compose"]).describe("`process`: a program that comes with the agent. `compose`: containers, so the device needs Docker."),
   categories: z.array(AppCategory),
+  icon: AppIcon,
+  hue: AppHue,
   minPlan: Plan.describe("The smallest plan that may install it."),
   available: z.boolean().describe("Whether the tenant's plan suffices."),
   requiredPlan: Plan.optional().describe("The plan that the tenant needs; absent when `available`."),

@@ -1,7 +1,9 @@
 // Apps as people see them: their states, what they should be, what their agent reports, and their snapshots.
 import { z } from "zod";
 import { AppId, CommandId, DeploymentId, DeviceId, id, TenantId } from "../../kit/ids.ts";
+import { named } from "../actor.ts";
 import { AppConfig, AppStage, ReportedApp } from "./app-spec.ts";
+import { AppHue, AppIcon } from "./app-template.ts";
 
 const Timestamp = z.iso.datetime();
 
@@ -61,6 +63,28 @@ export const App = z.object({
 });
 export type App = z.output<typeof App>;
 
+export const AppAddress = z.object({
+  kind: z.enum(["lan", "tunnel", "domain"]).describe("`lan`: in the network of the device. `tunnel` and `domain`: from anywhere."),
+  name: z.string().describe("Of the port, by the template."),
+  url: z.string().describe("With the scheme `http` for pages, and `tcp` or `udp` for what no browser opens."),
+  reachable: z
+    .boolean()
+    .nullable()
+    .describe("Whether the app answers there, by its agent's last health check. `null`: nobody checks this port, or the agent has not yet."),
+});
+export type AppAddress = z.output<typeof AppAddress>;
+
+/** An app as reads show it. */
+export const AppDetails = named(App).extend({
+  icon: AppIcon.describe("Of the template."),
+  hue: AppHue.describe("Of the template."),
+  addresses: z
+    .array(AppAddress)
+    .describe("Where the app answers, pages first. Empty: the agent has reported neither an address nor a hostname, or the app has no port."),
+  runningSince: Timestamp.nullable().describe("When what runs was started, by the agent's report or else by the app's steps. `null`: it does not run."),
+});
+export type AppDetails = z.output<typeof AppDetails>;
+
 const MAX_METADATA = { names: 50, characters: 8_192 };
 /** All snapshots of an app are one answer. */
 export const SnapshotMetadata = z
@@ -99,7 +123,7 @@ export const TimelineStep = z.object({
 export type TimelineStep = z.output<typeof TimelineStep>;
 
 export const Timeline = z.object({
-  items: z.array(TimelineStep).describe("Oldest first. Of more than 200 steps the first and the newest are kept."),
+  items: z.array(named(TimelineStep)).describe("Oldest first. Of more than 200 steps the first and the newest are kept."),
   waitsFor: z.object({ commandId: CommandId, deviceId: DeviceId }).nullable().describe("The command whose end causes the next step."),
 });
 export type Timeline = z.output<typeof Timeline>;

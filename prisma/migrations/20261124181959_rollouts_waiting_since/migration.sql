@@ -1,0 +1,2 @@
+-- AlterTable
+ALTER TABLE "rollouts" ADD COLUMN     "waiting_since" TIMESTAMPTZ(3);

@@ -1,0 +1,5 @@
+-- AlterTable
+ALTER TABLE "tunnels" ADD COLUMN     "bytes_in" BIGINT NOT NULL DEFAULT 0,
+ADD COLUMN     "bytes_out" BIGINT NOT NULL DEFAULT 0,
+ADD COLUMN     "last_used_at" TIMESTAMPTZ(3),
+ADD COLUMN     "requests" BIGINT NOT NULL DEFAULT 0;

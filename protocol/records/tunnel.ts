@@ -1,0 +1,86 @@
+// Tunnels: a way from outside to a service of a device, or to one that a connector serves.
+import { z } from "zod";
+import { AppId, DeviceId, id, TenantId } from "../kit/ids.ts";
+
+const Timestamp = z.iso.datetime();
+export const TunnelId = id("tun");
+
+export const TUNNEL_STATUSES = ["pending", "active", "stopped", "error"] as const;
+export const TunnelStatus = z.enum(TUNNEL_STATUSES);
+export const TUNNEL_MODES = ["private", "token", "public"] as const;
+export const TUNNEL_STATES = ["healthy", "degraded", "down", "inactive"] as const;
+
+export const TunnelAccess = z.object({
+  mode: z
+    .enum(TUNNEL_MODES)
+    .describe("`private`: members with `tunnel:use`, signed in or with an API key. `token`: whoever has the tunnel's token. `public`: everybody."),
+  allow: z.array(z.string()).describe("Addresses and networks that may come; empty: all."),
+  tokenHint: z.string().describe("The last characters of the token."),
+});
+
+export const Tunnel = z.object({
+  tunnelId: TunnelId,
+  id: TunnelId.describe("The same as `tunnelId`."),
+  tenantId: TenantId,
+  deviceId: DeviceId.optional().describe("Missing for a global tunnel, which connectors serve."),
+  appId: AppId.nullable(),
+  name: z.string(),
+  hostname: z.string(),
+  url: z.string(),
+  status: TunnelStatus,
+  protocol: z.enum(["http", "https"]),
+  service: z.string().describe("What visitors reach, as the device sees it."),
+  targetPort: z.int().nullable(),
+  access: TunnelAccess,
+  hostHeader: z.enum(["preserve", "service"]).describe("The Host that the service gets: the visitor's, or its own."),
+  expiresAt: Timestamp.nullable(),
+  health: z.enum(TUNNEL_STATES),
+  failure: z.object({ reason: z.string(), message: z.string() }).nullable().describe("Why the device cannot reach the service."),
+  usage: z
+    .object({
+      requests: z.int(),
+      bytesIn: z.int().describe("From visitors to the service."),
+      bytesOut: z.int().describe("From the service to visitors."),
+      lastUsedAt: Timestamp.nullable(),
+    })
+    .describe("Since the tunnel was created, some seconds late."),
+  createdBy: z.string(),
+  version: z.int(),
+  createdAt: Timestamp,
+  updatedAt: Timestamp,
+});
+export type Tunnel = z.infer<typeof Tunnel>;
+
+export const TunnelCredentials = z.object({
+  tunnelId: TunnelId,
+  token: z.string().describe("Opens the tunnel for visitors in mode `token`, and lets a connector serve it."),
+  accountTag: TenantId,
+});
+export const TunnelHealth = z.object({
+  tunnelId: TunnelId,
+  healthy: z.boolean(),
+  state: z.enum(TUNNEL_STATES),
+  service: z.enum(["reachable", "refused", "timeout", "unknown"]),
+  lastSeen: Timestamp.nullable(),
+  connections: z.int(),
+});
+export const TunnelConnection = z.object({
+  id: z.string(),
+  nodeId: z.string(),
+  openedAt: Timestamp,
+  clientVersion: z.string().nullable(),
+  kind: z.enum(["raw", "websocket"]),
+});
+
+/** A tunnel as its device's agent reads it. */
+export const DesiredTunnel = z.object({
+  tunnelId: TunnelId,
+  service: z.string().describe("The URL to which the agent connects, such as `http://127.0.0.1:3000`."),
+});
+export type DesiredTunnel = z.infer<typeof DesiredTunnel>;
+export const ReportedTunnel = z.object({
+  tunnelId: TunnelId,
+  state: z.enum(["up", "failed"]),
+  reason: z.string().max(64).optional().describe("Why the service cannot be reached: `refused`, `timeout`, `unreachable` or `not_allowed`."),
+});
+export type ReportedTunnel = z.infer<typeof ReportedTunnel>;
