@@ -75,4 +75,7 @@ export interface Clients {
 }
 
 /** One transaction for Prisma and raw SQL; both see each other's uncommitted rows. */
-export interface Tx extends SqlTx, Clients {}
+export interface Tx extends SqlTx, Clients {
+  /** Whether what was asked is the reason of an error, not the database: the same with other rows would go well. */
+  failsAlone(error: unknown): boolean;
+}

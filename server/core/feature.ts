@@ -3,6 +3,7 @@ import type { z } from "zod";
 import type { Group, Operation } from "../../protocol/index.ts";
 import type { Tx } from "./database.ts";
 import type { AppError, AppErrorOptions } from "./errors.ts";
+import type { CallOrigin } from "./ports/in-process.ts";
 import type { OpenScope, TenantScope } from "./scope.ts";
 
 /** What a handler may set beside its result. */
@@ -27,6 +28,8 @@ export interface Call<Op extends Operation = Operation> {
   readonly signal: AbortSignal;
   /** The Idempotency-Key, for operations that keep it with their row (`idempotency: "own"`). */
   readonly idempotencyKey: string | null;
+  /** The request that carries the call, for what makes further calls for the same caller; null if the gateway itself makes the call. */
+  readonly origin: CallOrigin | null;
 }
 
 declare const byCommit: unique symbol;

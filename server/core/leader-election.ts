@@ -9,6 +9,9 @@ const LOCKS = {
   commandRetention: 7_266_530_022,
   metricsRollUp: 7_266_530_023,
   alertEvaluation: 7_266_530_029,
+  certificateOrders: 7_266_530_041,
+  backupDispatch: 7_266_530_043,
+  volumeScans: 7_266_530_042,
 } as const;
 export type LedWork = keyof typeof LOCKS;
 

@@ -1,4 +1,5 @@
 // What the gateway and the command line share: the migrated database and the keys of this installation.
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Config } from "../config.ts";
 import type { Clock } from "../core/clock.ts";
@@ -22,6 +23,19 @@ import { openEmbeddedPostgres } from "./postgres/embedded-postgres.ts";
 import type { Log } from "./telemetry/log.ts";
 import { loggedWaits, placeOf, type Waits } from "./waits.ts";
 
+const readAuthorityCa = async (file: string): Promise<{ readonly ca: Buffer }> => {
+  try {
+    return { ca: await readFile(file) };
+  } catch (error) {
+    throw new ConfigError(`ACME_CA_FILE: cannot be read (${error instanceof Error ? error.message : String(error)})`);
+  }
+};
+/** Null without one. */
+const openAuthority = async ({ ACME_DIRECTORY_URL: url, ACME_CA_FILE: file }: Config, life: Lifecycle, clock: Clock): Promise<Outbound | null> =>
+  url === undefined
+    ? null
+    : life.use("calls to the certificate authority", createTrustedOutbound(clock, file === undefined ? {} : await readAuthorityCa(file)));
+
 const databaseOptions = (config: Config) => ({
   poolSize: config.DATABASE_POOL,
   bulkheads: bulkheadsOf(config),
@@ -37,6 +51,8 @@ export interface Installation {
   readonly holdVersion: HoldVersion;
   /** For addresses that the operator names. */
   readonly trusted: Outbound;
+  /** For the certificate authority, which may have a CA of its own. */
+  readonly authority: Outbound | null;
   /** Where its databases listen. */
   readonly endpoints: readonly OwnEndpoint[];
 }
@@ -104,5 +120,6 @@ export const openInstallation = async (config: Config, life: Lifecycle, options:
   if (applied.length > 0) log.info({ migrations: applied }, "migrated");
   const db = life.use("db", await openDb({ ...databaseOptions(config), clock, url, log }));
   const trusted = life.use("calls to providers", createTrustedOutbound(clock));
-  return { db, databaseUrl: url, secretBox, tokens: await openTokens(config, trusted, clock), holdVersion, trusted, endpoints };
+  const authority = await openAuthority(config, life, clock);
+  return { db, databaseUrl: url, secretBox, tokens: await openTokens(config, trusted, clock), holdVersion, trusted, authority, endpoints };
 };

@@ -76,8 +76,8 @@ export const createJobBook = (clock: Clock) => {
 };
 export type JobBook = ReturnType<typeof createJobBook>;
 
-/** Starts all jobs; close() waits for those that run. Periods vary by ±20 % so that nodes do not run in step. */
-export const startJobs = (jobs: readonly Job[], { signal, onError, book }: JobsDeps) => {
+/** start() runs all jobs at once and then each at its period; close() waits for those that run. Periods vary by ±20 % so that nodes do not run in step. */
+export const createJobRunner = (jobs: readonly Job[], { signal, onError, book }: JobsDeps) => {
   const stop = new AbortController();
   const both = AbortSignal.any([signal, stop.signal]);
   // A job may listen, too.
@@ -110,8 +110,11 @@ export const startJobs = (jobs: readonly Job[], { signal, onError, book }: JobsD
       });
     }
   };
-  const running = jobs.map(loop);
+  let running: readonly Promise<void>[] = [];
   return {
+    start: (): void => {
+      running = jobs.map(loop);
+    },
     close: async () => {
       stop.abort();
       await Promise.all(running);

@@ -105,12 +105,16 @@ const DELETE_EXPIRED = statement<{ readonly one: number }>(
   "delete from used_signatures where ctid in (select ctid from used_signatures where expires_at < now() limit $1) returning 1 as one",
 );
 
+/** False: it was used before, on whichever node. `signature` is hexadecimal. */
+export type FirstUse = (use: { readonly agentId: string; readonly signature: string; readonly place: string }) => Promise<boolean>;
+export const createFirstUse =
+  (db: Pick<SqlTx, "query">): FirstUse =>
+  async ({ agentId, signature, place }) =>
+    (await db.query(INSERT_USED, [agentId, signature, place, REMEMBERED_SECONDS])).length === 1;
+
 export const createSignatures = (db: Pick<SqlTx, "query">, memory: SignatureMemory) => ({
   memory,
-  insertUsed: async ({ agentId, signature, place }: { readonly agentId: string; readonly signature: string; readonly place: string }): Promise<boolean> => {
-    const inserted = await db.query(INSERT_USED, [agentId, signature, place, REMEMBERED_SECONDS]);
-    return inserted.length === 1;
-  },
+  insertUsed: createFirstUse(db),
   jobs: [
     {
       name: "signatures.forget",

@@ -45,7 +45,21 @@ export interface Hide {
 /** Null if there is nothing to hide. */
 export type HideFor = (tx: Tx, order: { readonly scope: SystemScope; readonly payload: unknown }) => Promise<Hide | null>;
 
+/** What an agent says of a command that it works on. */
+export interface CommandNews {
+  readonly scope: SystemScope;
+  readonly commandId: CommandId;
+  readonly deviceId: DeviceId;
+  readonly percent: number | null;
+  readonly stage: string | null;
+  readonly bytesDone: number | null;
+  readonly bytesTotal: number | null;
+}
+/** Runs in the transaction of the ack. Unlike an outcome it gets lost if it throws, and the next one makes up for it. */
+export type ProgressHandler = (tx: Tx, progress: CommandNews) => Promise<void>;
+
 export interface RegisteredOutcome {
+  readonly progress?: ProgressHandler | undefined;
   readonly command: CommandType;
   readonly handle: OutcomeHandler;
   readonly hideFor?: HideFor | undefined;

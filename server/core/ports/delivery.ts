@@ -1,5 +1,5 @@
 // The ports between the agent channel and the command queue. The queue owns every state of a command; a session claims, writes and reports.
-import type { Ack, AckResult, CommandId, DeliveredCommand, DeviceId } from "../../../protocol/index.ts";
+import type { Ack, AckResult, CommandId, DeliveredCommand, Details, DeviceId, ErrorCode } from "../../../protocol/index.ts";
 import type { SqlTx } from "../events.ts";
 import type { SystemScope } from "../scope.ts";
 
@@ -84,8 +84,9 @@ export interface CommandOrder {
   readonly key: string;
   /** In the form of `actorOf`, or "system". */
   readonly orderedBy: string;
-  /** Instead of its type's. */
+  /** These two instead of its type's. */
   readonly executionTimeoutSeconds?: number;
+  readonly ttlSeconds?: number;
 }
 
 export interface Enqueued {
@@ -100,7 +101,43 @@ export interface Enqueued {
  * presence does that first. Queues all or none: throws DEVICE_NOT_FOUND, COMMAND_QUEUE_FULL, COMMAND_TYPE_UNKNOWN, COMMAND_PAYLOAD_INVALID or
  * IDEMPOTENCY_KEY_REUSED (same key, other command) before it writes. The gateway's own types (`svc.…`) are exempt from the queue's bounds.
  */
-export type Enqueue = (tx: SqlTx, scope: SystemScope, orders: readonly CommandOrder[]) => Promise<Enqueued>;
+export type Enqueue = (tx: SqlTx, scope: SystemScope, orders: readonly OneOfManyOrders[]) => Promise<Enqueued>;
+
+/** What a person may say of a command beside its type and payload; what is absent follows from its type. */
+export interface DeliveryTerms {
+  readonly requiresAck?: boolean;
+  readonly lane?: string | undefined;
+  readonly priority?: number;
+  readonly ttlSeconds?: number | undefined;
+  /** Null: never. */
+  readonly expiresAt?: Date | null | undefined;
+  readonly notBefore?: Date | undefined;
+  readonly maxAttempts?: number;
+  /** A device that is offline refuses it. */
+  readonly onlyOnline?: boolean;
+}
+
+export interface OneOfManyOrders extends CommandOrder {
+  readonly terms?: DeliveryTerms;
+}
+
+export type OrderResult =
+  | { readonly kind: "ordered"; readonly commandId: CommandId }
+  /** `details.scope` of COMMAND_QUEUE_FULL says whether the device's queue is full or the tenant's share. */
+  | { readonly kind: "refused"; readonly code: ErrorCode; readonly message: string; readonly details: Details };
+
+export interface EnqueuedEach {
+  /** In the order of the orders. */
+  readonly results: readonly OrderResult[];
+  /** As `Enqueued.notify`. */
+  readonly notify: () => void;
+}
+
+/**
+ * As `Enqueue`, but each order is accepted or refused on its own: a full queue or a deleted device refuses one and not all. It is for changes of many
+ * devices, so it leaves a fifth of the tenant's queue to everybody else.
+ */
+export type EnqueueEach = (tx: SqlTx, scope: SystemScope, orders: readonly OneOfManyOrders[]) => Promise<EnqueuedEach>;
 
 /** Notifies the session of a device, on whichever node it is. A message may be lost: the sweep and the next hello make up for it. */
 export interface DeviceNotifier {

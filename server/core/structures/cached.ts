@@ -20,7 +20,12 @@ export interface Cached<V> {
 }
 
 export const createCached = <V extends object>({ load, clock, ttlMs, maxEntries = 20_000 }: CachedOptions<V>): Cached<V> => {
-  const entries = new LRUCache<string, V>({ max: maxEntries, ttl: ttlMs, ttlResolution: 0, perf: { now: clock.elapsed } });
+  // The library reserves memory for all entries at once, so a cache that a process never uses is not made.
+  let made: LRUCache<string, V> | undefined;
+  const make = (): LRUCache<string, V> => {
+    made = new LRUCache({ max: maxEntries, ttl: ttlMs, ttlResolution: 0, perf: { now: clock.elapsed } });
+    return made;
+  };
   // A load leaves this map when it ends or its key changes: a load that began before a change is neither cached nor shared after it.
   const loading = new Map<string, Promise<V | null>>();
 
@@ -29,7 +34,7 @@ export const createCached = <V extends object>({ load, clock, ttlMs, maxEntries 
     loading.set(key, mine);
     try {
       const value = await mine;
-      if (value !== null && loading.get(key) === mine) entries.set(key, value);
+      if (value !== null && loading.get(key) === mine) (made ?? make()).set(key, value);
       return value;
     } finally {
       if (loading.get(key) === mine) loading.delete(key);
@@ -37,16 +42,16 @@ export const createCached = <V extends object>({ load, clock, ttlMs, maxEntries 
   };
 
   return {
-    get: async (key) => entries.get(key) ?? loading.get(key) ?? loadOnce(key),
-    peek: (key) => entries.get(key) ?? null,
+    get: async (key) => made?.get(key) ?? loading.get(key) ?? loadOnce(key),
+    peek: (key) => made?.get(key) ?? null,
     forget: (keys) => {
       for (const key of keys) {
-        entries.delete(key);
+        made?.delete(key);
         loading.delete(key);
       }
     },
     forgetAll: () => {
-      entries.clear();
+      made?.clear();
       loading.clear();
     },
   };

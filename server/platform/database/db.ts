@@ -1,4 +1,5 @@
 // The way to PostgreSQL: Prisma for what people read and write, raw SQL for what is hot, one pool of connections under both.
+import { setTimeout as delay } from "node:timers/promises";
 import type pg from "pg";
 import type { Clock } from "../../core/clock.ts";
 import type { Clients, Tx } from "../../core/database.ts";
@@ -8,14 +9,18 @@ import type { Log } from "../telemetry/log.ts";
 import { withTimeout } from "../timeout.ts";
 import { type Bulkheads, createBulkheads, createOneBulkhead } from "./bulkheads.ts";
 import { createCondition } from "./db-condition.ts";
-import { isAborted, isConflict, isUniqueViolation, meaningOf, noAnswer, type Readiness } from "./db-errors.ts";
+import { failsAlone, isAborted, isConflict, isUniqueViolation, meaningOf, noAnswer, type Readiness } from "./db-errors.ts";
 import { arrayText, RAW_TYPES } from "./pg-text-format.ts";
 import { beginOf, commitTransaction, type Failed, openPool, type PoolFigures, type SessionPool } from "./pool.ts";
 import { openPrisma, type PrismaOnConnections } from "./prisma-clients.ts";
+import { type DbSnapshot, withSnapshot } from "./snapshot.ts";
+import { snapshotSession } from "./snapshot-session.ts";
 import { createClients } from "./tenant-client.ts";
 
 const CLOSE_TIMEOUT_MS = 5_000;
 const ATTEMPTS = 3;
+/** Time for the other side of a deadlock to wake. A repeat at once could take back the row that the other side waits for, and both would be stuck again. */
+const REPEAT_AFTER_MS = 20;
 
 /**
  * Raw, parameterised SQL. Rows come as: timestamptz → Date, int8 and int8[] → number (an error beyond 2^53), jsonb → parsed, bytea → Buffer.
@@ -44,12 +49,14 @@ export interface Transaction extends SqlTransaction, Tx {
   defer: SqlTransaction["defer"];
 }
 
-export interface Db extends Sql, Clients {
+export interface Db extends Sql, Clients, Pick<Tx, "failsAlone"> {
   poolFigures(): PoolFigures;
   /** Resolves only when PostgreSQL confirmed the COMMIT. `run` is repeated after a deadlock, a lost race or a second row under a unique index, so it must have no effects outside. */
   tx<T>(run: (tx: Transaction) => Promise<T>): Promise<T>;
   /** The same for features whose statements are all raw. */
   sqlTx<T>(run: (tx: SqlTransaction) => Promise<T>): Promise<T>;
+  /** Reads of one moment, on a session beside the pool. Nothing of `run` is repeated. */
+  snapshot<T>(run: (snapshot: DbSnapshot) => Promise<T>): Promise<T>;
   /** Whether it serves writes. Rejects unless PostgreSQL answers soon. */
   condition(): Promise<Readiness>;
   /** Waits a bounded time for what runs. */
@@ -101,13 +108,20 @@ export const openDb = async ({
   });
   const prisma = openPrisma(pool);
   const statements = createStatements(namedStatements ? nameOfStatement : () => undefined);
-  const tx: Db["tx"] = (run) => currentWork().waits(repeatingConflicts(() => transaction({ pool, statements, prisma, listMs }, run)));
+  const parts = { pool, statements, prisma, listMs };
+  const tx: Db["tx"] = (run) => {
+    const session = snapshotSession();
+    if (session !== undefined) return inSnapshot(parts, session, run);
+    return currentWork().waits(repeatingConflicts(() => transaction(parts, run)));
+  };
   const db: Db = {
     poolFigures: pool.figures,
     ...statements.on(pool),
     ...createClients(prisma.alone),
+    failsAlone,
     tx,
     sqlTx: tx,
+    snapshot: (run) => withSnapshot({ url, applicationName }, run),
     condition: condition.read,
     close: () =>
       withTimeout(
@@ -135,6 +149,7 @@ const repeatingConflicts = async <T>(run: () => Promise<T>): Promise<T> => {
       // Both prove that PostgreSQL wrote nothing. Less certain errors, above all a lost COMMIT, go to the caller. Who looked for a row before inserting
       // it, and lost the race, finds the row the next time, and refuses in its own words.
       if (attempt >= ATTEMPTS || !(isConflict(error) || isUniqueViolation(error))) throw error;
+      await delay(REPEAT_AFTER_MS * attempt);
     }
   }
 };
@@ -152,8 +167,9 @@ const transaction = async <T>({ pool, statements, prisma, listMs }: TransactionD
   const seat: Seat = { client, work };
   const inside = prisma.inside(() => clientOf(seat));
   const deferred: Promise<unknown>[] = [];
+  const failures: unknown[] = [];
   const defer = (work: Promise<unknown>): void => {
-    work.catch(() => undefined);
+    work.catch((error: unknown) => void failures.push(error));
     deferred.push(work);
   };
   let failed: Failed | undefined;
@@ -162,8 +178,13 @@ const transaction = async <T>({ pool, statements, prisma, listMs }: TransactionD
     // Do not wait for BEGIN: the first statement travels with it.
     const begun = client.query(beginOf(work, listMs));
     begun.catch(() => undefined);
-    const result = await run({ ...statements.inside(seat), ...createClients(inside.run), defer });
+    const result = await run({ ...statements.inside(seat), ...createClients(inside.run), defer, failsAlone });
     await begun;
+    if (deferred.length > 0) {
+      // A tick comes after all that waits for no answer, so a statement that could not be sent is known, and COMMIT does not keep the others without it.
+      await new Promise((resolve) => process.nextTick(resolve));
+      if (failures.length > 0) throw failures[0];
+    }
     if (work.leftMs() <= 0) throw noAnswer();
     committing = true;
     const committed = commitTransaction(client);
@@ -182,6 +203,25 @@ const transaction = async <T>({ pool, statements, prisma, listMs }: TransactionD
     seat.client = undefined;
     inside.end();
     taken.release(failed);
+  }
+};
+
+/** A transaction within a snapshot is a part of it, so it reads what all others there read. */
+const inSnapshot = async <T>(
+  { statements, prisma }: Pick<TransactionDeps, "statements" | "prisma">,
+  client: pg.PoolClient,
+  run: (tx: Transaction) => Promise<T>,
+): Promise<T> => {
+  const seat: Seat = { client, work: currentWork() };
+  const inside = prisma.inside(() => clientOf(seat));
+  const deferred: Promise<unknown>[] = [];
+  try {
+    const result = await run({ ...statements.inside(seat), ...createClients(inside.run), defer: (work) => void deferred.push(work), failsAlone });
+    await Promise.all(deferred);
+    return result;
+  } finally {
+    seat.client = undefined;
+    inside.end();
   }
 };
 

@@ -15,6 +15,15 @@ const RELATED: Readonly<Record<Uncapitalize<ModelWithDevice>, true>> = {
   app: true,
   deployment: true,
   desiredVersion: true,
+  rolloutDevice: true,
+  backup: true,
+  backupRepository: true,
+  backupRunItem: true,
+  restore: true,
+  volume: true,
+  volumeScan: true,
+  tunnel: true,
+  meshRouter: true,
 };
 
 interface Model {

@@ -7,6 +7,7 @@ import type { ClassFigures, createBulkheads } from "./bulkheads.ts";
 import { failureOf, meaningOf, noAnswer } from "./db-errors.ts";
 import { demandDriver, startupOf } from "./driver.ts";
 import { cancelStatement } from "./pool-cancel.ts";
+import { snapshotSession } from "./snapshot-session.ts";
 
 // Our statements take milliseconds. One that takes seconds is blocked, and its caller has given up.
 const STATEMENT_TIMEOUT_MS = 5_000;
@@ -214,6 +215,8 @@ export const openPool = ({
   };
 
   const alone = async (config: pg.QueryConfig | string, values: unknown[] | undefined): Promise<pg.QueryResult> => {
+    const snapshot = snapshotSession();
+    if (snapshot !== undefined) return snapshot.query(config, values);
     const isRead = READ.test(typeof config === "string" ? config : config.text);
     const taken = await take();
     const { client, work } = taken;

@@ -1,5 +1,6 @@
 // Encryption of secrets at rest: AES-256-GCM with a key derived from the master key, bound to the row of the secret.
-import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from "node:crypto";
+import { createHash, hkdfSync } from "node:crypto";
+import { CIPHER_OVERHEAD_BYTES, decrypt, encrypt } from "./aes-gcm.ts";
 import type { SealedContext } from "./sealed.ts";
 
 export interface SecretBox {
@@ -11,8 +12,16 @@ export interface SecretBox {
   derive(context: string): Uint8Array;
   /** The same by each key that opens, the one that seals first: to recognise what a former key derived. */
   deriveAll(context: string): readonly Uint8Array[];
+  /** For bytes that do not live long: sealed by keys of this purpose alone, without the id of a key, so a rotation of the master key passes them by. */
+  boxFor(purpose: string): ByteBox;
   /** Which key seals, as eight hexadecimal digits that reveal nothing of it. */
   readonly keyId: string;
+}
+
+export interface ByteBox {
+  seal(plain: Uint8Array, context: string): Uint8Array<ArrayBuffer>;
+  /** Null: another context, a changed byte, or a master key that is gone. */
+  open(sealed: Uint8Array, context: string): Buffer | null;
 }
 
 export class SecretBoxError extends Error {
@@ -22,10 +31,8 @@ export class SecretBoxError extends Error {
 const VERSION = 1;
 const KEY_BYTES = 32;
 const KEY_ID_BYTES = 4;
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
 const HEADER_BYTES = 1 + KEY_ID_BYTES;
-const OVERHEAD_BYTES = HEADER_BYTES + NONCE_BYTES + TAG_BYTES;
+const OVERHEAD_BYTES = HEADER_BYTES + CIPHER_OVERHEAD_BYTES;
 
 const expand = (masterKey: Uint8Array, purpose: string): Buffer => Buffer.from(hkdfSync("sha256", masterKey, "", purpose, KEY_BYTES));
 
@@ -47,33 +54,39 @@ const toKey = (masterKey: Uint8Array): Key => {
 export const keyIdOf = (sealed: Uint8Array): string | null =>
   sealed.length < OVERHEAD_BYTES || sealed[0] !== VERSION ? null : Buffer.from(sealed.subarray(1, HEADER_BYTES)).toString("hex");
 
-/** Layout: version, key id, nonce, ciphertext, tag. The header is authenticated with the context. The first key seals; the other one only opens. */
+/** Layout: version, key id, and what the cipher makes. The header is authenticated with the context. The first key seals; the other one only opens. */
 export const createSecretBox = (masterKey: Uint8Array, other?: Uint8Array): SecretBox => {
   const sealing = toKey(masterKey);
   const keys = [sealing, ...(other === undefined ? [] : [toKey(other)])];
+  const deriveAll = (context: string): readonly Uint8Array[] => keys.map(({ derivation }) => expand(derivation, context));
   const bind = ({ header }: Key, context: string) => Buffer.concat([header, Buffer.from(context, "utf8")]);
   return {
     keyId: sealing.id,
-    seal: (plain, context) => {
-      const nonce = randomBytes(NONCE_BYTES);
-      const cipher = createCipheriv("aes-256-gcm", sealing.key, nonce).setAAD(bind(sealing, context));
-      return Buffer.concat([sealing.header, nonce, cipher.update(plain, "utf8"), cipher.final(), cipher.getAuthTag()]);
-    },
+    seal: (plain, context) => Buffer.concat([sealing.header, encrypt(sealing.key, Buffer.from(plain, "utf8"), bind(sealing, context))]),
     open: (sealed, context) => {
       const id = keyIdOf(sealed);
       if (id === null) throw new SecretBoxError("this is not a sealed secret of a known version");
       const found = keys.find((each) => each.id === id);
       if (found === undefined) throw new SecretBoxError(`sealed with another master key (${id})`);
-      const nonce = sealed.subarray(HEADER_BYTES, HEADER_BYTES + NONCE_BYTES);
-      const decipher = createDecipheriv("aes-256-gcm", found.key, nonce).setAAD(bind(found, context)).setAuthTag(sealed.subarray(-TAG_BYTES));
-      const plain = decipher.update(sealed.subarray(HEADER_BYTES + NONCE_BYTES, -TAG_BYTES));
-      try {
-        return Buffer.concat([plain, decipher.final()]).toString("utf8");
-      } catch (cause) {
-        throw new SecretBoxError("does not open: it was changed or belongs to another row", { cause });
-      }
+      const plain = decrypt(found.key, sealed.subarray(HEADER_BYTES), bind(found, context));
+      if (plain === null) throw new SecretBoxError("does not open: it was changed or belongs to another row");
+      return plain.toString("utf8");
     },
     derive: (context) => expand(sealing.derivation, context),
-    deriveAll: (context) => keys.map(({ derivation }) => expand(derivation, context)),
+    deriveAll,
+    boxFor: (purpose) => {
+      const own = deriveAll(purpose);
+      const newest = expand(sealing.derivation, purpose);
+      return {
+        seal: (plain, context) => encrypt(newest, plain, Buffer.from(context, "utf8")),
+        open: (sealed, context) => {
+          for (const key of own) {
+            const plain = decrypt(key, sealed, Buffer.from(context, "utf8"));
+            if (plain !== null) return plain;
+          }
+          return null;
+        },
+      };
+    },
   };
 };

@@ -1,5 +1,6 @@
 // Metrics of a node's foundation: its release, its connections to PostgreSQL and the events that wait in the outbox.
 
+import type { StandbyFigures } from "../database/durability.ts";
 import type { PoolFigures } from "../database/pool.ts";
 import type { OutboxFigures } from "../outbox/outbox-rows.ts";
 import type { Makers } from "./metrics-makers.ts";
@@ -12,6 +13,7 @@ export interface BuildFacts {
 export interface DatabaseFigures {
   readonly pool: () => PoolFigures;
   readonly outbox: () => Promise<OutboxFigures>;
+  readonly standbys: () => Promise<readonly StandbyFigures[]>;
 }
 
 export const watchBuild = ({ gauge }: Makers, { version, commit }: BuildFacts): void =>
@@ -22,7 +24,7 @@ export const watchBuild = ({ gauge }: Makers, { version, commit }: BuildFacts): 
 const UNKNOWN: OutboxFigures = { undispatched: Number.NaN, oldestSeconds: Number.NaN };
 
 /** Call the returned function before each scrape: the scrape's own statements use connections too. */
-export const watchDatabase = ({ gauge }: Makers, { pool, outbox }: DatabaseFigures): (() => void) => {
+export const watchDatabase = ({ gauge }: Makers, { pool, outbox, standbys }: DatabaseFigures): (() => void) => {
   let seen = pool();
   gauge({ name: "db_pool_connections", help: "Connections of this node to PostgreSQL: all, and those that are idle", labels: ["state"] }, () => [
     [{ state: "total" }, seen.total],
@@ -44,6 +46,14 @@ export const watchDatabase = ({ gauge }: Makers, { pool, outbox }: DatabaseFigur
   gauge(
     { name: "db_share_refusals", help: "Calls refused since the start because their tenant held its share of the class's sessions", labels: ["class"] },
     () => seen.classes.map(([workClass, { refused }]) => [{ class: workClass }, refused]),
+  );
+  gauge(
+    {
+      name: "database_standby_lag_bytes",
+      help: "Write-ahead log that a connected standby does not have on disk; mode: synchronous, asynchronous, or unknown without the right to see it",
+      labels: ["standby", "mode"],
+    },
+    async () => (await standbys().catch(() => [])).map(({ standby, mode, lagBytes }) => [{ standby, mode }, lagBytes]),
   );
   // One statement serves both gauges of a scrape; both read NaN while the database is away.
   let asked: Promise<OutboxFigures> | null = null;

@@ -16,11 +16,17 @@ export interface Gauges {
   readonly build: BuildFacts;
   readonly database: DatabaseFigures;
   readonly features: readonly FeatureGauge[];
+  readonly counters: readonly FeatureCounter[];
 }
 
 /** A figure of one feature, read at each scrape. */
 export interface FeatureGauge extends Description {
   read(): Reading | Promise<Reading>;
+}
+
+/** What one feature has counted, read at each scrape. */
+export interface FeatureCounter extends Description {
+  read(): Reading;
 }
 
 interface ClusterFigures {
@@ -78,13 +84,14 @@ export const createMetrics = () => {
       if (at.code !== null) errors.inc({ code: at.code });
     },
     /** Read at each scrape. */
-    watch: ({ node, channel, commands, cluster, build, database, features }: Gauges): void => {
+    watch: ({ node, channel, commands, cluster, build, database, features, counters }: Gauges): void => {
       queue.watch(commands);
       watchChannel(makers, { node, channel });
       watchCluster(makers, cluster);
       look = watchDatabase(makers, database);
       watchBuild(makers, build);
       for (const { read, ...description } of features) makers.gauge(description, read);
+      for (const { read, ...description } of counters) makers.counter(description, read);
       // The default of 10 ms would wake an idle process a hundred times a second.
       collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
     },
