@@ -3,6 +3,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
 import type { HttpRequest, HttpResponse } from "./http/http-message.ts";
 import { answerOf } from "./http/in-process-request.ts";
 import { ListenError } from "./http/listen-error.ts";
@@ -18,6 +19,8 @@ export interface InternalRoutes {
   readonly config: () => object;
   /** Runs a background job soon; false when there is no such job. */
   readonly runJob: (name: string) => boolean;
+  /** Takes a connection of another node to a carrier of this one. */
+  readonly relay?: (request: IncomingMessage, socket: Duplex, head: Buffer) => Promise<void>;
   /** Answers the health routes like the public listener. */
   readonly front: HttpTransport;
 }
@@ -33,7 +36,8 @@ export interface InternalListenDeps {
 
 const MAX_BODY_BYTES = 1_024;
 const MAX_HEADER_BYTES = 16_384;
-const MAX_CONNECTIONS = 200;
+/** Connections that other nodes relay are among them. */
+const MAX_CONNECTIONS = 4_000;
 /** Time limit of a request's head, and of the whole request. */
 const REQUEST_MS = 10_000;
 const TIMEOUTS_CHECKED_MS = 2_000;
@@ -133,6 +137,12 @@ const createInternalServer = (routes: InternalRoutes, isLeaving: () => boolean):
     void answer(request)
       .catch(() => refused(503, "SERVICE_UNAVAILABLE", "The answer is not available right now."))
       .then((found) => write(response, found, isLeaving()));
+  });
+  const expected = digest(`Bearer ${routes.token}`);
+  server.on("upgrade", (request, socket, head) => {
+    const isKnown = timingSafeEqual(digest(request.headers.authorization ?? ""), expected);
+    if (isKnown && routes.relay !== undefined) void routes.relay(request, socket, head);
+    else socket.end("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
   });
   server.maxConnections = MAX_CONNECTIONS;
   server.on("error", () => undefined);

@@ -10,6 +10,7 @@ import type { AgentSessions, SessionOwners, SocketPresence } from "../core/ports
 import type { AuditTrail } from "../core/ports/audit.ts";
 import type { CommandDelivery } from "../core/ports/delivery.ts";
 import type { IdempotencyStore } from "../core/ports/idempotency.ts";
+import type { NestedCalls } from "../core/ports/in-process.ts";
 import type { LoadCalls } from "../core/ports/load-calls.ts";
 import type { ApiKeyLookup, Memberships, SessionLookup, StreamTickets, TenantLookup } from "../core/ports/lookups.ts";
 import type { PubSub } from "../core/ports/pub-sub.ts";
@@ -24,12 +25,14 @@ import { createSessionAuth } from "./auth/session.ts";
 import type { CallLogDeps } from "./call/call-log.ts";
 import type { CallRecord } from "./call/call-record.ts";
 import { createLoadCalls } from "./call/load-calls.ts";
+import { createNestedCalls } from "./call/nested-calls.ts";
 import type { Entry } from "./call/operation-table.ts";
 import { createPipeline, type PipelineDeps } from "./call/pipeline.ts";
 import { guardFailures, type Limits } from "./call/rate-limits.ts";
 import type { Transact } from "./call/run-handler.ts";
 import { createReplayGuard, type ReplayDeps } from "./call/signature-replay.ts";
 import { type AgentChannel, type AgentChannelDeps, createAgentChannel } from "./channel/agent-channel.ts";
+import { type CarrierAdmission, createCarrierAdmission } from "./channel/carrier-admission.ts";
 import { type ChannelSettings, channelSettings, OVERLOAD_LIMITS } from "./channel/settings.ts";
 import { createDocs } from "./http/docs.ts";
 import { createHttpTransport, type HttpTransportDeps } from "./http/http-transport.ts";
@@ -106,6 +109,8 @@ export interface Transports {
   readonly internal: InternalRoutes;
   readonly channel: AgentChannel;
   readonly load: LoadCalls;
+  readonly nested: NestedCalls;
+  readonly carrier: CarrierAdmission;
 }
 
 /** The settings RATE_LIMIT_*, by the buckets whose limits they replace. */
@@ -194,8 +199,24 @@ const httpOf = (deps: TransportsDeps, infoOf: InfoOf): HttpTransport => {
   });
 };
 
+const settingsOf = ({ config, channel }: TransportsDeps): ChannelSettings =>
+  channelSettings(config.HEARTBEAT_SECONDS, {
+    pollSeconds: config.POLL_SECONDS,
+    heartbeatsPerSecond: config.HEARTBEATS_PER_SECOND,
+    drainWindowMs: config.DRAIN_WINDOW_SECONDS * 1_000,
+    overload: { ...OVERLOAD_LIMITS, loopDelayMs: config.OVERLOAD_LOOP_MS },
+    acceptPerSecond: config.ACCEPT_PER_SECOND,
+    acceptBurst: config.ACCEPT_PER_SECOND * 2,
+    maxConnections: config.MAX_CONNECTIONS,
+    inboundPerSecond: config.FRAMES_PER_SECOND,
+    inboundBurst: config.FRAMES_PER_SECOND * 3,
+    ...(config.RATE_LIMIT_CONNECT === undefined ? {} : { connectsPerMinute: config.RATE_LIMIT_CONNECT }),
+    ...(config.RATE_LIMIT_FAILED_AUTH === undefined ? {} : { failuresPerMinute: config.RATE_LIMIT_FAILED_AUTH }),
+    ...channel,
+  });
+
 const agentChannelOf = (deps: TransportsDeps, facts: InfoOf): AgentChannel => {
-  const { config, cluster, lookups, channel, blocks, watch } = deps;
+  const { cluster, lookups, blocks, watch } = deps;
   return createAgentChannel({
     nodeId: deps.nodeId,
     agents: lookups.agents,
@@ -216,20 +237,7 @@ const agentChannelOf = (deps: TransportsDeps, facts: InfoOf): AgentChannel => {
     log: deps.log,
     meters: deps.metrics.channelMeters,
     cluster: cluster.size,
-    settings: channelSettings(config.HEARTBEAT_SECONDS, {
-      pollSeconds: config.POLL_SECONDS,
-      heartbeatsPerSecond: config.HEARTBEATS_PER_SECOND,
-      drainWindowMs: config.DRAIN_WINDOW_SECONDS * 1_000,
-      overload: { ...OVERLOAD_LIMITS, loopDelayMs: config.OVERLOAD_LOOP_MS },
-      acceptPerSecond: config.ACCEPT_PER_SECOND,
-      acceptBurst: config.ACCEPT_PER_SECOND * 2,
-      maxConnections: config.MAX_CONNECTIONS,
-      inboundPerSecond: config.FRAMES_PER_SECOND,
-      inboundBurst: config.FRAMES_PER_SECOND * 3,
-      ...(config.RATE_LIMIT_CONNECT === undefined ? {} : { connectsPerMinute: config.RATE_LIMIT_CONNECT }),
-      ...(config.RATE_LIMIT_FAILED_AUTH === undefined ? {} : { failuresPerMinute: config.RATE_LIMIT_FAILED_AUTH }),
-      ...channel,
-    }),
+    settings: settingsOf(deps),
   });
 };
 
@@ -238,6 +246,10 @@ export const createTransports = (deps: TransportsDeps): Transports => {
   const infoOf = createRequestInfo(parseNetworks(config.TRUSTED_PROXIES));
   const http = httpOf(deps, infoOf);
   const channel = agentChannelOf(deps, infoOf);
+  const occupancy = () => ({ draining: state.draining, overloaded: channel.stats.overloaded, connections: 0 });
+  const { agents, tenants } = deps.lookups;
+  const carrier = createCarrierAdmission({ ...deps, agents, tenants, signatures: deps.signatures.memory, infoOf, occupancy, settings: settingsOf(deps) });
+  const nested = createNestedCalls({ ...deps, http });
   const load = createLoadCalls({ ...deps, pipeline: pipelineDeps(deps, createIdentity(deps)), infoOf });
   const node = (): object => {
     const { connections, ready, overloaded } = channel.stats;
@@ -249,5 +261,12 @@ export const createTransports = (deps: TransportsDeps): Transports => {
     return isKnown;
   };
   const shownConfig = (): object => ({ settings: Object.fromEntries(describeConfig(config).map(({ name, value }) => [name, value])) });
-  return { http, channel, load, internal: { token: internalToken, metrics, drain: shutdown, node, config: shownConfig, runJob, front: http } };
+  return {
+    http,
+    channel,
+    load,
+    nested,
+    carrier,
+    internal: { token: internalToken, metrics, drain: shutdown, node, config: shownConfig, runJob, front: http },
+  };
 };

@@ -24,6 +24,7 @@ export const access = ({ kit, config, log, publicUrl, ...wiring }: Wiring, peers
       endBilling: (scope) => peers.billing.end(scope),
       deviceStates: (scope) => peers.devices.states(scope),
       deviceIds: (scope) => peers.devices.ids(scope),
+      countBackups: (scope) => peers.backups.count(scope),
       appStates: (scope) => peers.apps.countByStatus(scope),
       recentEvents: (scope, limit) => peers.live.recent(scope, limit),
       nodeId: wiring.nodeId,
@@ -54,6 +55,15 @@ export const access = ({ kit, config, log, publicUrl, ...wiring }: Wiring, peers
       signedIn: (tx, userId) => peers.account.signedIn(tx, userId),
       settings: sessionSettings(config, publicUrl),
     }),
-  account: () => createAccount({ ...kit, tenants: peers.tenants, audit: peers.audit, deleteUser: peers.sessions.deleteUser }),
+  account: () =>
+    createAccount({
+      ...kit,
+      tenants: peers.tenants,
+      audit: peers.audit,
+      deleteUser: async (tx, userId) => {
+        await peers.sessions.deleteUser(tx, userId);
+        await peers.announcements.deleteUser(tx, userId);
+      },
+    }),
   invites: () => createInvites({ ...kit, log, tenants: peers.tenants, grants: peers.roles.grants, settings: inviteSettings(config, publicUrl) }),
 });

@@ -2,20 +2,28 @@
 import type { Config } from "../config.ts";
 import type { ToLimit } from "../core/access.ts";
 import type { Clock } from "../core/clock.ts";
+import type { ManyEngine, ManySettings } from "../core/many/engine.ts";
 import type { FindStuck } from "../core/people/stuck.ts";
 import type { DuplicateProbe, Evictor } from "../core/ports/agent-sessions.ts";
+import type { Carriers } from "../core/ports/carriers.ts";
 import type { RegisteredOutcome } from "../core/ports/command-outcomes.ts";
 import type { DeviceNotifier } from "../core/ports/delivery.ts";
+import type { EdgePages } from "../core/ports/edge.ts";
+import type { CallInProcess, NestedCalls } from "../core/ports/in-process.ts";
 import type { LoadCalls } from "../core/ports/load-calls.ts";
 import type { RateLimiter } from "../core/ports/rate-limiter.ts";
 import type { OwnSpans, Tracing } from "../core/ports/trace.ts";
 import type { AdminSettings, ThisNode } from "../features/admin/index.ts";
 import type { AppCatalogue, AppLogSettings } from "../features/apps/index.ts";
 import type { CommandSettings } from "../features/commands/index.ts";
+import type { ExportSettings } from "../features/data-exports/index.ts";
+import type { DeviceSettings } from "../features/devices/index.ts";
 import type { GeneralDeps } from "../features/general/index.ts";
 import type { FeatureKit } from "../features/kit.ts";
+import type { MeshRoutesDeps } from "../features/mesh-routes/index.ts";
 import type { CountedWatch } from "../features/security/index.ts";
 import type { Counters } from "../features/tenants/index.ts";
+import type { TunnelsDeps } from "../features/tunnels/index.ts";
 import type { WebhooksDeps } from "../features/webhooks/index.ts";
 import type { Bus } from "../platform/cluster/bus.ts";
 import type { ChangeNotifier } from "../platform/cluster/change-notifier.ts";
@@ -37,12 +45,21 @@ export interface InstallationDeps extends Installation {
   readonly nodeId: string;
   /** Known once the listener is open, so read it at each use. */
   readonly publicUrl: () => string;
+  /** Likewise; undefined where nothing listens. */
+  readonly edgeUrl?: () => string;
   /** For tests. */
   readonly settings?: {
     readonly admin?: Partial<AdminSettings>;
+    /** Where this installation serves the repositories of backups, in place of the edge. */
+    readonly repositoriesUrl?: () => string | null;
     readonly appLogs?: Partial<AppLogSettings>;
     readonly commands?: Partial<CommandSettings>;
+    readonly dataExports?: Partial<ExportSettings>;
+    readonly devices?: Partial<DeviceSettings>;
+    readonly many?: Partial<ManySettings>;
     readonly outbound?: Partial<OutboundSettings>;
+    readonly meshRoutes?: MeshRoutesDeps["settings"];
+    readonly tunnels?: TunnelsDeps["settings"];
     readonly webhooks?: WebhooksDeps["settings"];
   };
 }
@@ -62,6 +79,17 @@ export interface ServingDeps {
     channelOf(nodeId: string): string;
   };
   readonly ownListeners: OwnListeners;
+  readonly carriers: Carriers;
+  /** The edge's pages for errors. */
+  readonly pages: EdgePages;
+  /** Where other nodes reach the internal listener of this one. */
+  readonly nodeUrl: () => string;
+  /** The URL at which agents and visitors reach the edge; known once it is open. */
+  readonly edgeUrl: () => string;
+  /** The transports' calls, which open later. */
+  readonly callInProcess: CallInProcess;
+  /** The calls that a request carries, which open later. */
+  readonly nestedCalls: () => NestedCalls;
   readonly book: JobBook;
   /** Pings the sockets of all nodes, which open later. */
   readonly probe: DuplicateProbe;
@@ -81,6 +109,7 @@ export interface Wiring extends InstallationDeps {
   readonly serving: ServingDeps;
   readonly kit: FeatureKit;
   readonly outbox: Outbox;
+  readonly manyEngine: ManyEngine;
   readonly mails: OutgoingMail;
   readonly outbound: OpenOutbound;
   readonly watch: CountedWatch;

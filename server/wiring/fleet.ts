@@ -18,7 +18,7 @@ export const fleet = ({ kit, config, nodeId, publicUrl, socketUrl, serving, ...w
       deployments: deploymentGroups,
       secrets: kit.secretBox,
       evictor: serving.cluster.notifier,
-      settings: deviceSettings(config.HEARTBEAT_SECONDS, { closeGraceMs: config.CLOSE_GRACE_SECONDS * 1_000 }),
+      settings: deviceSettings(config.HEARTBEAT_SECONDS, { closeGraceMs: config.CLOSE_GRACE_SECONDS * 1_000, ...wiring.settings?.devices }),
       resetCommands: (tx, device, reason) => peers.commands.resetDevice(tx, device, reason),
       pendingCommands: (device) => peers.commands.pending(device),
       probe: serving.probe,
@@ -28,6 +28,7 @@ export const fleet = ({ kit, config, nodeId, publicUrl, socketUrl, serving, ...w
       socketUrl,
       createBatch,
       history: peers.tenants.deviceMetrics,
+      countApps: (...asked) => peers.apps.countByDevice(...asked),
     }),
   commands: () =>
     createCommands({
@@ -55,8 +56,10 @@ export const fleet = ({ kit, config, nodeId, publicUrl, socketUrl, serving, ...w
       ...kit,
       devices: peers.devices,
       apps: () => peers.apps.ofDevice,
+      tunnels: () => peers.tunnels.ofDevice,
+      meshRoutes: () => peers.meshRoutes.ofDevice,
       onError: wiring.failed("agent"),
-      settings: { publicUrl, ...agentSettings(config) },
+      settings: { publicUrl, edgeUrl: () => serving.edgeUrl(), ...agentSettings(config) },
     }),
   pairing: () =>
     createPairing({
@@ -79,6 +82,10 @@ export const fleet = ({ kit, config, nodeId, publicUrl, socketUrl, serving, ...w
       ...kit,
       devices: peers.devices.ofFleets,
       findReferences: createFindReferences({ members: peers.tenants.members, invites: peers.invites, apiKeys: peers.apiKeys }),
+      requirePolicy: (...asked) => peers.rollouts.requirePolicy(...asked),
+      liveRollouts: (...asked) => peers.rollouts.liveOf(...asked),
+      countLiveRollouts: (...asked) => peers.rollouts.countLive(...asked),
+      complianceOf: (...asked) => peers.rollouts.complianceOf(...asked),
       limitsChanged: () => {
         peers.tenants.members.forgetAll();
         peers.apiKeys.forgetAll();

@@ -8,8 +8,9 @@ import { access } from "./access.ts";
 import { spreadChanges } from "./changes.ts";
 import type { InstallationDeps, ServingDeps, Wiring } from "./deps.ts";
 import { fleet } from "./fleet.ts";
+import { keeping } from "./keeping.ts";
 import { createWiring, notServing } from "./kit.ts";
-import { type Made, makeLazily, type Peers } from "./peers.ts";
+import { type HandlersOfAll, type Made, makeLazily, type Peers } from "./peers.ts";
 import { service } from "./service.ts";
 import { signals } from "./signals.ts";
 import { workloads } from "./workloads.ts";
@@ -17,11 +18,12 @@ import { workloads } from "./workloads.ts";
 type MakersOf<F> = { readonly [Name in keyof F]: () => F[Name] };
 
 /** A group of the contract without a feature does not compile. */
-const makersOf = (wiring: Wiring, peers: Peers) =>
+const makersOf = (wiring: Wiring, peers: Peers & HandlersOfAll) =>
   ({
     ...access(wiring, peers),
     ...fleet(wiring, peers),
     ...workloads(wiring, peers),
+    ...keeping(wiring, peers),
     ...signals(wiring, peers),
     ...service(wiring, peers),
   }) satisfies MakersOf<FeaturesOf<Contract>>;
@@ -37,13 +39,14 @@ const prepare = (deps: InstallationDeps, serving: ServingDeps) => {
 
 type AnyParts = FeatureParts & { readonly handlers: unknown; readonly outcomes?: Readonly<Record<string, OutcomeHandler>> };
 
-/** Hands the parts of a feature to those who run them: the outbox, and the registries of outcomes, counters and what is stuck. */
-const connect = (name: string, parts: AnyParts, { outbox, outcomes, counters, stuck }: Wiring): void => {
+/** Hands the parts of a feature to those who run them: the outbox, the engine of steps, and the registries of outcomes, counters and what is stuck. */
+const connect = (name: string, parts: AnyParts, { outbox, manyEngine, outcomes, counters, stuck }: Wiring): void => {
   const commandTypes: Readonly<Record<string, CommandType>> = contract[name as keyof Contract].commands;
   for (const [key, command] of Object.entries(commandTypes))
-    outcomes.set(command.type, { command, handle: parts.outcomes?.[key] as OutcomeHandler, hideFor: parts.hideFor }); // as: `Feature` requires one for each
+    outcomes.set(command.type, { command, handle: parts.outcomes?.[key] as OutcomeHandler, progress: parts.progress?.[key], hideFor: parts.hideFor }); // as: `Feature` requires one for each
   if (parts.consumer !== undefined) outbox.consume(name, parts.consumer);
   if (parts.stuck !== undefined) stuck.push(parts.stuck);
+  for (const stepper of parts.steppers ?? []) manyEngine.add(stepper);
   Object.assign(counters, parts.counters);
 };
 
@@ -55,7 +58,7 @@ export const openSome = <Name extends keyof AllFeatures>(deps: InstallationDeps,
 
 export const openFeatures = (deps: InstallationDeps, serving: ServingDeps) => {
   const { features, wiring } = prepare(deps, serving);
-  const { kit, outbox, outbound, watch, mails } = wiring;
+  const { kit, outbox, manyEngine, outbound, watch, mails } = wiring;
   const all: AllFeatures = { ...features };
   const parts: readonly (readonly [string, AnyParts])[] = Object.entries(all);
   for (const [name, each] of parts) connect(name, each, wiring);
@@ -69,7 +72,16 @@ export const openFeatures = (deps: InstallationDeps, serving: ServingDeps) => {
     outbound,
     watch,
     agentSessions,
-    jobs: [...outbox.jobs, ...mails.jobs, ...parts.flatMap(([, { jobs = [] }]) => jobs)],
+    jobs: [...outbox.jobs, manyEngine.job, ...mails.jobs, ...parts.flatMap(([, { jobs = [] }]) => jobs)],
+    edge: parts.flatMap(([, { edge }]) => edge ?? []),
+    metricCounters: [
+      {
+        name: "many_step_failures_total",
+        help: "Steps of rollouts and bulk operations that failed and are taken again, by kind",
+        labels: ["kind"],
+        read: manyEngine.stepFailures,
+      },
+    ],
     gauges: [...mails.gauges, ...parts.flatMap(([, { gauges = [] }]) => gauges)],
   };
 };

@@ -1,5 +1,6 @@
 // What all features stand on: events, audit records, mail, plan limits, live hints.
 import { CONNECT_PATHS } from "../../protocol/index.ts";
+import { createManyEngine } from "../core/many/engine.ts";
 import { createAuditTrail } from "../features/audit/index.ts";
 import { createTellCrossing } from "../features/billing/index.ts";
 import { deploymentGroups } from "../features/deployments/index.ts";
@@ -31,6 +32,7 @@ export const createWiring = (deps: InstallationDeps, serving: ServingDeps, peers
   };
   const guard = outboundGuard(config, publicUrl, { isOwn: (...asked) => serving.ownListeners.isOwn(...asked) });
   const outbound = createOutbound({ guard, onBlocked, clock, settings: deps.settings?.outbound });
+  const manyEngine = createManyEngine({ db, clock, wakeJob: (name) => serving.book.wake(name), onError: failed("step"), settings: deps.settings?.many });
   const kit: FeatureKit = {
     db,
     clock,
@@ -43,6 +45,8 @@ export const createWiring = (deps: InstallationDeps, serving: ServingDeps, peers
     until: (scope, awaited) => peers.live.until(scope, awaited),
     audit: createAuditTrail({ secretBox }),
     enqueue: (...order) => peers.commands.enqueue(...order),
+    enqueueEach: (...orders) => peers.commands.enqueueEach(...orders),
+    many: manyEngine,
     plan,
     secretBox,
     mails,
@@ -54,13 +58,14 @@ export const createWiring = (deps: InstallationDeps, serving: ServingDeps, peers
     serving,
     kit,
     outbox,
+    manyEngine,
     mails,
     outbound,
     watch,
     provider: openProvider(deps),
     counters,
     outcomes: new Map(),
-    stuck: [outbox.stuck, createStuckMails(kit)],
+    stuck: [outbox.stuck, createStuckMails(kit), manyEngine.stuck],
     toLimit: (...limit) => peers.fleets.toLimit(...limit),
     socketUrl: () => `${publicUrl().replace(/^http/, "ws")}${CONNECT_PATHS[0]}`,
     // Without Redis messages stay within the process, which suffices for a single node.

@@ -1,6 +1,7 @@
 // The features of the service itself: its health, what it says of itself, its operators, what it charges, and its audit log.
 import { cookieNames } from "../core/people/session-cookies.ts";
 import { createAdmin } from "../features/admin/index.ts";
+import { createAnnouncements } from "../features/announcements/index.ts";
 import { createAudit } from "../features/audit/index.ts";
 import { createBilling } from "../features/billing/index.ts";
 import { createGeneral, type GeneralDeps, statedLimits } from "../features/general/index.ts";
@@ -29,7 +30,9 @@ export const service = (wiring: Wiring, peers: Peers) => {
         rateLimits: serving.rateLimits,
         memberships: peers.tenants.memberships,
         flags: peers.admin.flags,
+        announcements: { current: () => peers.announcements.current(), undismissed: (userId) => peers.announcements.undismissed(userId) },
       }),
+    announcements: () => createAnnouncements(kit),
     admin: () =>
       createAdmin({
         ...kit,
@@ -99,6 +102,7 @@ const serviceFacts = ({ config, tokens, publicUrl, provider }: Wiring): Pick<Gen
     environment: config.NODE_ENV,
     commit,
     features: SERVICE_FEATURES,
+    payments: config.STRIPE_SECRET_KEY === undefined ? "none" : "stripe",
     limits: statedLimits(),
     docsUrl: () => `${publicUrl()}/v1/docs`,
   },

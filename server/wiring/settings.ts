@@ -1,9 +1,10 @@
 // What the configuration means for each feature.
 import { INVITES_PER_HOUR, LIMITS } from "../../protocol/index.ts";
-import type { Config } from "../config.ts";
+import { backupFolderOf, type Config } from "../config.ts";
 import type { Outbound } from "../core/ports/outbound.ts";
 import type { BillingSettings } from "../features/billing/index.ts";
 import type { CommandSettings } from "../features/commands/index.ts";
+import type { DomainSettings } from "../features/domains/index.ts";
 import type { InviteSettings } from "../features/invites/index.ts";
 import { isReturnAllowed, type PairingSettings } from "../features/pairing/index.ts";
 import type { SessionSettings } from "../features/sessions/index.ts";
@@ -52,6 +53,9 @@ export const commandSettings = (config: Config): Partial<CommandSettings> => ({
   keepDays: config.COMMAND_RETENTION_DAYS,
 });
 
+/** Null: this installation keeps no backups. */
+export const backupFolder = (config: Config): string | null => backupFolderOf(config);
+
 export const inviteSettings = (config: Config, publicUrl: () => string): InviteSettings => ({
   portalUrl: () => config.PORTAL_URL ?? publicUrl(),
   perHour: config.RATE_LIMIT_INVITES === null ? null : INVITES_PER_HOUR.limit,
@@ -91,4 +95,22 @@ export const tenantSettings = (config: Config) => ({
     3600: config.METRICS_HOURS_DAYS * 86_400,
     86400: config.METRICS_DAYS_DAYS * 86_400,
   },
+});
+
+const ACME_POLL_MS = 250;
+
+const hostsOf = (...urls: readonly (string | undefined)[]): readonly string[] => urls.flatMap((url) => (url === undefined ? [] : [new URL(url).hostname]));
+
+const acmeOf = (config: Config): DomainSettings["acme"] => {
+  const { ACME_DIRECTORY_URL: directoryUrl, ACME_EMAIL: email, ACME_EAB_KEY_ID: kid, ACME_EAB_HMAC_KEY: hmacKey } = config;
+  if (directoryUrl === undefined) return null;
+  return { directoryUrl, email, eab: kid === undefined || hmacKey === undefined ? null : { kid, hmacKey }, pollMs: ACME_POLL_MS };
+};
+
+export const customDomainSettings = (config: Config, publicUrl: () => string): DomainSettings => ({
+  dnsServers: config.DNS_SERVERS,
+  edge: () => ({ cnameTarget: `domains.${config.TUNNEL_DOMAIN}`, addresses: config.EDGE_ADDRESSES }),
+  ownZones: () => [config.TUNNEL_DOMAIN, ...hostsOf(publicUrl(), config.PORTAL_URL, config.EDGE_URL)],
+  servesTls: config.ACME_DIRECTORY_URL !== undefined || config.EDGE_TLS_CERT_FILE !== undefined,
+  acme: acmeOf(config),
 });

@@ -17,6 +17,7 @@ export const signals = ({ kit, config, log, nodeId, publicUrl, serving, settings
       isShown: (scope, deviceId) => peers.devices.isShown(scope, deviceId),
       deviceNames: createDeviceNames(kit.db, createBatch),
       readSeen: (devices) => findSeen(kit.db, devices),
+      countOpenAlerts: (scope) => peers.alerts.countOpen(scope),
       onError: failed("live feed"),
       settings: liveSettings(config),
     }),

@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import { AppError } from "../../core/errors.ts";
 import type { SqlTx } from "../../core/events.ts";
+import { checkIdempotencyKey } from "../../core/key-form.ts";
 import type { IdempotencyStore, IdempotentCall, KnownCall } from "../../core/ports/idempotency.ts";
 import { fingerprint } from "../../core/rows/fingerprint.ts";
 import { actorOf, type OpenScope } from "../../core/scope.ts";
@@ -23,14 +24,10 @@ export interface KeyedRequest {
   readonly run: (keeper: Keeper) => Promise<CallOutcome>;
 }
 
-const KEY = /^[\x20-\x7e]{1,255}$/;
-
 /** Bare (Stripe) or quoted (IETF); anything else is refused. */
 export const readKey = (given: string | undefined): string | null => {
   if (given === undefined) return null;
-  const key = /^"(.*)"$/.exec(given)?.[1] ?? given;
-  if (!KEY.test(key)) throw new AppError("IDEMPOTENCY_KEY_INVALID");
-  return key;
+  return checkIdempotencyKey(/^"(.*)"$/.exec(given)?.[1] ?? given);
 };
 
 /** A kept refusal: the reply says that it is a replay. */

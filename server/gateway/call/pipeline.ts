@@ -178,8 +178,8 @@ export const createPipeline = (deps: PipelineDeps) => {
 
   /** Runs a handler that the caller may call, for as long as the caller may. */
   const perform = async (request: CallRequest, { scope, input, key }: { scope: OpenScope; input: unknown; key: string | null }) => {
-    const { entry, held, gone } = request;
-    const prepared = { scope, input, key, held, judge: () => judge(request, scope, input) };
+    const { entry, held, gone, info } = request;
+    const prepared = { scope, input, key, origin: info, held, judge: () => judge(request, scope, input) };
     if (!lastsBeyond(entry)) {
       if (key === null || entry.op.idempotency !== "key") return run(entry, prepared, gone);
       return once({ operation: entry.id, scope, input, key, run: (keeper) => run(entry, { ...prepared, keeper }, gone) });

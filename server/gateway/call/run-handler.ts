@@ -6,6 +6,7 @@ import type { SqlTx } from "../../core/events.ts";
 import type { Call, Commit, Committed, KeyedCall, Reply } from "../../core/feature.ts";
 import { createLazyAbort, type LazyAbort } from "../../core/lifecycle/lazy-abort.ts";
 import type { AuditTrail } from "../../core/ports/audit.ts";
+import type { CallOrigin } from "../../core/ports/in-process.ts";
 import { type Blocks, entityBlocked, isBlocked } from "../../core/ports/security.ts";
 import type { HeldRecord, HoldVersion } from "../../core/rows/row-versions.ts";
 import type { OpenScope } from "../../core/scope.ts";
@@ -18,6 +19,7 @@ export interface Prepared {
   readonly scope: OpenScope;
   readonly input: unknown;
   readonly key: string | null;
+  readonly origin?: CallOrigin | undefined;
   readonly keeper?: Keeper;
   /** If-Match: the effect happens only while the record has one of these versions. */
   readonly held?: HeldRecord | undefined;
@@ -80,6 +82,7 @@ class OneCall implements KeyedCall {
   readonly fail = fail;
   readonly reply: Reply = { headers: {} };
   readonly idempotencyKey: string | null;
+  readonly origin: CallOrigin | null;
   readonly #entry: Entry;
   readonly #input: unknown;
   readonly #gone: LazyAbort;
@@ -96,9 +99,10 @@ class OneCall implements KeyedCall {
   #isJudging = false;
   readonly #judge: Prepared["judge"];
 
-  constructor(entry: Entry, { scope, input, key, keeper, held, judge }: Prepared, gone: LazyAbort, shared: Shared) {
+  constructor(entry: Entry, { scope, input, key, origin, keeper, held, judge }: Prepared, gone: LazyAbort, shared: Shared) {
     this.scope = scope;
     this.idempotencyKey = key;
+    this.origin = origin ?? null;
     this.#entry = entry;
     this.#input = input;
     this.#gone = gone;

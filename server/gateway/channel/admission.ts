@@ -25,6 +25,8 @@ export interface AdmissionDeps {
   readonly signatures: SignatureMemory;
   readonly clock: Clock;
   readonly settings: ChannelSettings;
+  /** What is wrong with the handshake; default: with that of a WebSocket of the channel. */
+  readonly handshakeFault?: (request: HttpRequest) => AppError | null;
 }
 
 export interface Admitted {
@@ -92,15 +94,16 @@ const readAgent = (request: HttpRequest): AgentCredential => {
   return credential;
 };
 
-const checkRequest = (request: HttpRequest): void => {
-  const fault = headFault(request) ?? handshakeFault(request);
+const checkRequest = (request: HttpRequest, faultOf: (request: HttpRequest) => AppError | null): void => {
+  const fault = headFault(request) ?? faultOf(request);
   if (fault !== null) throw fault;
   // Only browsers send an Origin: a web page is trying to use the network of its visitor.
   if (request.headers["origin"] !== undefined) throw forbidden("origin_not_allowed");
 };
 
-export const createAdmission = ({ agents, tenants, signatures, clock, settings }: AdmissionDeps): SocketAdmission => {
+export const createAdmission = ({ agents, tenants, signatures, clock, settings, ...deps }: AdmissionDeps): SocketAdmission => {
   const startedAt = clock.elapsed();
+  const faultOf = deps.handshakeFault ?? handshakeFault;
   const warm = { perSecond: settings.acceptPerSecond, burst: settings.acceptBurst };
   const cold = { perSecond: settings.acceptPerSecond / 4, burst: settings.acceptBurst / 4 };
   const warmBucket = newBucket(warm, startedAt);
@@ -156,7 +159,7 @@ export const createAdmission = ({ agents, tenants, signatures, clock, settings }
     const tenant = agent === null ? null : tenants.peek(agent.tenantId);
     if (agent === null || tenant?.status !== "active") return null;
     try {
-      checkRequest(request);
+      checkRequest(request, faultOf);
       const credential = readAgent(request);
       const timestampMs = parseTimestamp(credential.timestamp);
       if (timestampMs === null || credential.tenantId !== agent.tenantId) return null;
@@ -190,7 +193,7 @@ export const createAdmission = ({ agents, tenants, signatures, clock, settings }
     },
     admit: async (request, { ip, sessionId, node }) => {
       checkCapacity(node);
-      checkRequest(request);
+      checkRequest(request, faultOf);
       const { agent, secret, credential, signatureVersion } = await proveCounted(request, ip);
       limitConnects(agent);
       // Binds the signature to this session; a signature that is bound elsewhere is a replay.

@@ -68,7 +68,8 @@ const rateLimitHeaders = ({ code, details, retryAfter = 0 }: AppError, now: Date
   };
 };
 
-const render = (error: AppError, facts: RequestInfo, now: Date): HttpResponse => ({
+/** The answer to a refused upgrade, in the form that agents know. */
+export const renderRefusal = (error: AppError, facts: RequestInfo, now: Date): HttpResponse => ({
   status: error.status,
   body: JSON.stringify(errorBody(error, facts, now.toISOString())),
   headers: {
@@ -126,7 +127,7 @@ export const createSocketTransport = (deps: SocketTransportDeps): SocketHandler<
   const refuse = (upgrade: Upgrade, error: unknown): UpgradeVerdict<AgentSession> => {
     const failure = toAppError(error);
     noteRefusal(upgrade, failure);
-    return { refuse: render(failure, upgrade.facts, clock.now()) };
+    return { refuse: renderRefusal(failure, upgrade.facts, clock.now()) };
   };
 
   const judge = async (request: HttpRequest, upgrade: Upgrade, node: NodeOccupancy): Promise<UpgradeVerdict<AgentSession>> => {

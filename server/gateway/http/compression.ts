@@ -76,5 +76,11 @@ const namesIn = (schema: unknown): readonly string[] =>
     ? []
     : Object.entries(schema).flatMap(([name, part]) => [...(name === "properties" ? Object.keys(part as object) : []), ...namesIn(part)]);
 
+/** Each transport asks for every operation while the gateway starts. */
+const told = new WeakMap<Operation, boolean>();
 /** An attacker who can make a browser ask repeatedly and see the sizes of compressed answers can guess a secret in them (BREACH). */
-export const hasSecret = ({ output }: Operation): boolean => namesIn(jsonSchemaOf(output, "output")).some((name) => SECRET.test(name) && !HARMLESS.test(name));
+export const hasSecret = (op: Operation): boolean => {
+  const secret = told.get(op) ?? namesIn(jsonSchemaOf(op.output, "output")).some((name) => SECRET.test(name) && !HARMLESS.test(name));
+  told.set(op, secret);
+  return secret;
+};

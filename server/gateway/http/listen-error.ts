@@ -14,14 +14,14 @@ export interface ListenAt {
   readonly host: string;
   readonly port: number;
   /** Prefix of the settings HOST and PORT. */
-  readonly prefix: "" | "INTERNAL_";
+  readonly prefix: "" | "INTERNAL_" | "EDGE_" | "EDGE_HTTP_";
 }
 
 export class ListenError extends Error {
   override readonly name = "ListenError";
   constructor({ host, port, prefix }: ListenAt, code?: string) {
     super(
-      `cannot listen on ${host}:${port}: ${code === undefined ? UNKNOWN : (REASONS.get(code) ?? `${code}.`)} Set ${prefix}PORT (0: any free one) or ${prefix}HOST`,
+      `cannot listen on ${host}:${port}: ${code === undefined ? UNKNOWN : (REASONS.get(code) ?? `${code}.`)} Set ${prefix}PORT (0: any free one) or ${prefix === "EDGE_HTTP_" ? "EDGE_" : prefix}HOST`,
     );
   }
 }

@@ -1,14 +1,14 @@
 // What every transport needs to know about an HTTP request: its id, its prefix, its caller's address.
 import ipaddr from "ipaddr.js";
 import { newId } from "../../core/ids.ts";
+import type { CallOrigin } from "../../core/ports/in-process.ts";
 import { readTraceparent } from "../../core/ports/trace.ts";
 import type { HttpRequest } from "./http-message.ts";
 
 export type Prefix = "/v1" | "/api/v1";
 export type ErrorShape = "a" | "b";
 
-export interface RequestInfo {
-  readonly requestId: string;
+export interface RequestInfo extends CallOrigin {
   readonly prefix: Prefix;
   readonly shape: ErrorShape;
   /** The caller asked for a shape: say so in the answer. */
@@ -88,6 +88,14 @@ class Facts implements RequestInfo {
     this.userAgent = headers["user-agent"] ?? null;
     this.#request = request;
     this.#proxies = proxies;
+  }
+
+  get headers(): HttpRequest["headers"] {
+    return this.#request.headers;
+  }
+
+  get peer(): string {
+    return this.#request.peer;
   }
 
   get ip(): string {

@@ -146,7 +146,7 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, rea
     headers: Record<string, string>,
   ): HttpResponse | HttpStream | null => {
     if (otlp === true) return renderOtlp(request, result, { status, headers });
-    return plain === undefined ? null : renderPlain(plain, result as string | AsyncIterable<string>, { status, headers, compress: true });
+    return plain === undefined ? null : renderPlain(plain, result as string | AsyncIterable<string | Uint8Array>, { status, headers, compress: true });
   };
 
   const renderAnswer = (entry: Entry, answer: Answer, { request, info }: Addressee): HttpResponse | HttpStream => {
