@@ -1,4 +1,4 @@
-// The certificate of the public listener: checks it before the gateway listens and every few seconds, and replaces it without a restart.
+// The certificate of the public listener, or of the edge: checks it before the gateway listens and every few seconds, and replaces it without a restart.
 import { createHash, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { createSecureContext } from "node:tls";
@@ -22,6 +22,7 @@ export interface CertificateOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly everyMs?: number | undefined;
+  readonly prefix?: CertificatePrefix;
 }
 
 const CHECK_MS = 10_000;
@@ -36,7 +37,10 @@ interface Pair {
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-const judge = (cert: Buffer, key: Buffer): Omit<Pair, "digest"> => {
+/** The prefix of the settings with the files: those of the public listener, or of the edge. */
+export type CertificatePrefix = "" | "EDGE_";
+
+const judge = (prefix: CertificatePrefix, cert: Buffer, key: Buffer): Omit<Pair, "digest"> => {
   try {
     const { validTo } = new X509Certificate(cert);
     createSecureContext({ cert });
@@ -46,37 +50,41 @@ const judge = (cert: Buffer, key: Buffer): Omit<Pair, "digest"> => {
     } catch (error) {
       const mismatch = /mismatch/i.test(messageOf(error));
       return {
-        problem: mismatch ? "TLS_KEY_FILE: is not the key of TLS_CERT_FILE" : `TLS_KEY_FILE: holds no PEM key without passphrase (${messageOf(error)})`,
+        problem: mismatch
+          ? `${prefix}TLS_KEY_FILE: is not the key of ${prefix}TLS_CERT_FILE`
+          : `${prefix}TLS_KEY_FILE: holds no PEM key without passphrase (${messageOf(error)})`,
         validTo,
       };
     }
   } catch (error) {
-    return { problem: `TLS_CERT_FILE: holds no PEM certificate (${messageOf(error)})`, validTo: "" };
+    return { problem: `${prefix}TLS_CERT_FILE: holds no PEM certificate (${messageOf(error)})`, validTo: "" };
   }
 };
 
-const readPair = async ({ certFile, keyFile }: TlsFiles): Promise<Pair> => {
+const readPair = async (prefix: CertificatePrefix, { certFile, keyFile }: TlsFiles): Promise<Pair> => {
   const [cert, key] = await Promise.all([readFile(certFile).catch(messageOf), readFile(keyFile).catch(messageOf)]);
-  if (typeof cert === "string") return { digest: cert, validTo: "", problem: `TLS_CERT_FILE: cannot be read (${cert})` };
-  if (typeof key === "string") return { digest: key, validTo: "", problem: `TLS_KEY_FILE: cannot be read (${key})` };
-  return { digest: createHash("sha256").update(cert).update("\0").update(key).digest("hex"), ...judge(cert, key) };
+  if (typeof cert === "string") return { digest: cert, validTo: "", problem: `${prefix}TLS_CERT_FILE: cannot be read (${cert})` };
+  if (typeof key === "string") return { digest: key, validTo: "", problem: `${prefix}TLS_KEY_FILE: cannot be read (${key})` };
+  return { digest: createHash("sha256").update(cert).update("\0").update(key).digest("hex"), ...judge(prefix, cert, key) };
 };
 
-const filesOf = ({ TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile }: Config): TlsFiles | null =>
-  certFile === undefined || keyFile === undefined ? null : { certFile, keyFile };
+const filesOf = (config: Config, prefix: CertificatePrefix): TlsFiles | null => {
+  const { [`${prefix}TLS_CERT_FILE` as const]: certFile, [`${prefix}TLS_KEY_FILE` as const]: keyFile } = config;
+  return certFile === undefined || keyFile === undefined ? null : { certFile, keyFile };
+};
 
 /** Throws `ConfigError` when the files are unusable; null without TLS. */
-export const checkCertificate = async (config: Config): Promise<Pair | null> => {
-  const files = filesOf(config);
+export const checkCertificate = async (config: Config, prefix: CertificatePrefix = ""): Promise<Pair | null> => {
+  const files = filesOf(config, prefix);
   if (files === null) return null;
-  const pair = await readPair(files);
+  const pair = await readPair(prefix, files);
   if (pair.problem !== null) throw new ConfigError(pair.problem);
   return pair;
 };
 
-export const openCertificate = async (config: Config, { clock, log, everyMs = CHECK_MS }: CertificateOptions): Promise<Certificate> => {
-  const files = filesOf(config);
-  let current = await checkCertificate(config);
+export const openCertificate = async (config: Config, { clock, log, everyMs = CHECK_MS, prefix = "" }: CertificateOptions): Promise<Certificate> => {
+  const files = filesOf(config, prefix);
+  let current = await checkCertificate(config, prefix);
   const none = (): void => undefined;
   if (files === null || current === null) return { files: null, renewing: none, check: async () => none(), close: none };
   if (Date.parse(current.validTo) < clock.now().getTime()) log.warn({ validTo: current.validTo }, "the certificate has expired");
@@ -93,7 +101,7 @@ export const openCertificate = async (config: Config, { clock, log, everyMs = CH
     suspected = digest;
   };
   const checkOnce = async (insist: boolean): Promise<void> => {
-    const pair = await readPair(files);
+    const pair = await readPair(prefix, files);
     if (pair.digest === current?.digest) return;
     if (pair.problem !== null) return report(pair.digest, pair.problem, insist);
     try {

@@ -2,6 +2,9 @@
 import { z } from "zod";
 import { STREAM_LIMITS } from "../protocol/index.ts";
 import { databaseSettings } from "./config-database.ts";
+import { domainSettings } from "./config-domains.ts";
+import { edgeRelations, edgeSettings } from "./config-edge.ts";
+
 import { cidrs, flag, integer, list, planLimits, rate, stripePrices, words } from "./config-values.ts";
 import { ConfigError } from "./core/errors.ts";
 import { isLoopback, signsOfSetUp } from "./set-up.ts";
@@ -48,6 +51,7 @@ export const Settings = z.object({
   ),
   INTERNAL_HOST: z.string().min(1).default("127.0.0.1").describe("address of the internal listener; INTERNAL_TOKEN is required beyond loopback"),
   INTERNAL_TOKEN: z.string().min(16).optional().describe("bearer token of the internal listener; generated into DATA_DIR if unset"),
+  ...edgeSettings,
   DATA_DIR: z.string().min(1).default(".data").describe("folder of the embedded database and of generated keys and tokens"),
   DATABASE_URL: z
     .url({ protocol: /^postgres(ql)?$/ })
@@ -163,6 +167,7 @@ export const Settings = z.object({
   WEBHOOK_ALLOW_HTTP: flag(false).describe(
     "allow http URLs, and with them port 80, for webhooks and other calls to tenants' addresses; allowed in a first look",
   ),
+  ...domainSettings,
   LEAVE_NOTICE_SECONDS: integer(5, 0, 60).describe(
     "after SIGTERM a node still accepts connections this long, so that load balancers notice that it is not ready",
   ),
@@ -186,6 +191,10 @@ const NEEDS = [
   ["OIDC_JWKS_URI", "OIDC_ISSUER"],
   ["OIDC_CLIENT_ID", "OIDC_ISSUER"],
   ["OIDC_CLIENT_SECRET", "OIDC_CLIENT_ID"],
+  ["ACME_EMAIL", "ACME_DIRECTORY_URL"],
+  ["ACME_CA_FILE", "ACME_DIRECTORY_URL"],
+  ["ACME_EAB_KEY_ID", "ACME_EAB_HMAC_KEY"],
+  ["ACME_EAB_HMAC_KEY", "ACME_EAB_KEY_ID"],
 ] as const;
 
 /** Checks that involve two variables. They read the raw text, so that they are reported together with all other problems. */
@@ -199,6 +208,7 @@ const relations = (given: Env): readonly string[] => [
   ...(given["STRIPE_SECRET_KEY"] !== undefined && given["STRIPE_WEBHOOK_SECRET"] === undefined
     ? ["STRIPE_WEBHOOK_SECRET: is required with STRIPE_SECRET_KEY; without it no payment would ever change a plan"]
     : []),
+  ...edgeRelations(given),
   ...NEEDS.flatMap(([name, needed]) => (given[name] !== undefined && given[needed] === undefined ? [`${name}: needs ${needed}`] : [])),
   ...(given["NODE_ENV"] === "production" && given["OIDC_ISSUER"]?.startsWith("http:") ? ["OIDC_ISSUER: must be https in production"] : []),
   // A scraper on another machine could not read a generated token from DATA_DIR.
@@ -240,6 +250,14 @@ export const readConfig = (env: Env): Config => {
   return Object.freeze({ ...parsed.data, ...localOperator(given, parsed.data), ...(setUpBy.length === 0 ? firstLook(given) : {}), setUpBy });
 };
 
+export { backupFolderOf } from "./config-edge.ts";
+
 /** The gateway's public URL. With PORT 0 the port is known once the listener is open. */
 export const publicUrlOf = ({ PUBLIC_URL, TLS_CERT_FILE, HOST, PORT }: Config, port = PORT): string =>
   PUBLIC_URL ?? `${TLS_CERT_FILE === undefined ? "http" : "https"}://${HOST.includes(":") ? `[${HOST}]` : HOST}:${port}`;
+
+/** The URL at which agents and visitors reach the edge. */
+export const edgeUrlOf = (
+  { EDGE_URL, EDGE_TLS_CERT_FILE }: Config,
+  { publicUrl, edgePort }: { readonly publicUrl: string; readonly edgePort: number },
+): string => EDGE_URL?.replace(/\/+$/, "") ?? `${EDGE_TLS_CERT_FILE === undefined ? "http" : "https"}://${new URL(publicUrl).hostname}:${edgePort}`;

@@ -1,4 +1,5 @@
 // The gateway process: configuration, app, listen, wait for a signal, close. With --workers N, N of them on one port.
+import { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { type App, createApp } from "./app.ts";
@@ -6,11 +7,12 @@ import { checkCertificate } from "./certificate.ts";
 import { type Config, hasLocalOperator, LOCAL_USER, publicUrlOf, readConfig } from "./config.ts";
 import { systemClock } from "./core/clock.ts";
 import { ConfigError } from "./core/errors.ts";
+import type { EdgeSource } from "./edge/listen.ts";
 import { checkFree } from "./gateway/http/free-port.ts";
 import { ListenError } from "./gateway/http/listen-error.ts";
 import { bulkheadsOf } from "./platform/database/bulkheads.ts";
 import { createLog, type ProcessLog } from "./platform/telemetry/log.ts";
-import { READY, REPLACED, startWorkers } from "./workers.ts";
+import { acceptFor, type EdgeKind, isEdgeKind, READY, REPLACED, startWorkers, type Workers } from "./workers.ts";
 
 const MAX_WORKERS = 64;
 /** The embedded database accepts 200 connections; its superuser and the command line use the rest. */
@@ -20,6 +22,7 @@ const CONNECTIONS_BESIDE_POOL = 3;
 
 /** While workers are replaced, one more of them runs. */
 const BEING_REPLACED = 1;
+const MAX_PORT = 65_535;
 const MAX_GENERATIONS = 1_000_000;
 const FAILED = 1;
 
@@ -72,10 +75,30 @@ const readNumber = (name: string, text: string | undefined, max: number): number
   return Number(text);
 };
 
+/** The connections that the supervisor hands over; those that come before the edge is open wait for it. */
+const edgeOfSupervisor = (): EdgeSource => {
+  const waiting: (readonly [EdgeKind, Socket])[] = [];
+  let accept: Parameters<EdgeSource>[0] | null = (kind, socket) => void waiting.push([kind, socket]);
+  process.on("message", (message, handle) => {
+    if (!isEdgeKind(message) || !(handle instanceof Socket)) return;
+    if (accept === null) handle.destroy();
+    else accept(message, handle);
+  });
+  return (given) => {
+    accept = given;
+    for (const each of waiting.splice(0)) given(...each);
+    return () => {
+      accept = null;
+    };
+  };
+};
+
 /** This worker's number, and how often all workers were replaced before. */
 interface Place {
   readonly worker: number;
   readonly generation: number;
+  /** The port that the supervisor holds, if it was free to choose one. */
+  readonly edgePort?: number | undefined;
 }
 
 const serve = async (
@@ -84,7 +107,13 @@ const serve = async (
   { place, signInLater }: { readonly place?: Place | undefined; readonly signInLater: boolean },
 ): Promise<void> => {
   const { worker, generation = 0 } = place ?? {};
-  const app = await createApp(config, { clock: systemClock, log, sharedPort: worker !== undefined, inherits: generation > 0 });
+  const app = await createApp(config, {
+    clock: systemClock,
+    log,
+    sharedPort: worker !== undefined,
+    inherits: generation > 0,
+    edgeSource: worker === undefined ? undefined : edgeOfSupervisor(),
+  });
   let stopping = false;
   const stop = (why: string): void => {
     if (stopping) return;
@@ -119,19 +148,30 @@ const serve = async (
   await app.listen();
   if (worker === undefined) {
     greet(app.publicUrl());
-    if (!signInLater) await offerSignIn(config, app);
+    // A gateway that is told to stop meanwhile closes its database under the offer, which nobody needs any more.
+    if (!signInLater)
+      await offerSignIn(config, app).catch((error: unknown) => {
+        if (!stopping) throw error;
+      });
   } else process.send?.(READY);
 };
 
 /** Workers share the public port. Each has its own internal port, and a node id that differs from its draining predecessor's. */
-const workerConfig = (config: Config, { worker, generation }: Place): Config => ({
+const workerConfig = (config: Config, { worker, generation, edgePort = config.EDGE_PORT }: Place): Config => ({
   ...config,
+  EDGE_PORT: edgePort,
   INTERNAL_PORT: config.INTERNAL_PORT === 0 ? 0 : config.INTERNAL_PORT + worker,
   ...(config.NODE_ID === undefined ? {} : { NODE_ID: `${config.NODE_ID}-${worker}${generation === 0 ? "" : `-${generation}`}` }),
 });
 
+const openEdgePorts = async ({ EDGE_HOST: host, EDGE_PORT: port, EDGE_HTTP_PORT: httpPort }: Config, workers: Workers): Promise<void> => {
+  await acceptFor(workers, "edge", { host, port });
+  if (httpPort !== undefined) await acceptFor(workers, "edge-http", { host, port: httpPort });
+};
+
 const supervise = async (config: Config, log: ProcessLog, count: number): Promise<void> => {
   if (config.PORT === 0) throw new ConfigError("PORT: several workers share one port, so it must be named");
+  if (config.EDGE_HTTP_PORT === 0) throw new ConfigError("EDGE_HTTP_PORT: several workers share one port, so it must be named");
   const fitting = Math.floor(EMBEDDED_CONNECTIONS / (count + BEING_REPLACED)) - CONNECTIONS_BESIDE_POOL;
   const sessions = Object.values(bulkheadsOf(config).sizes).reduce((sum, size) => sum + size, 0);
   if (config.DATABASE_URL === undefined && sessions > fitting)
@@ -144,9 +184,13 @@ const supervise = async (config: Config, log: ProcessLog, count: number): Promis
     process.stderr.write("Without REDIS_URL workers cannot notify each other: commands wait for the sweep, and each worker counts limits by itself.\n");
   await checkCertificate(config);
   await checkFree({ host: config.HOST, port: config.PORT, prefix: "" });
+  const edgePort = await checkFree({ host: config.EDGE_HOST, port: config.EDGE_PORT, prefix: "EDGE_" });
+  if (config.EDGE_HTTP_PORT !== undefined) await checkFree({ host: config.EDGE_HOST, port: config.EDGE_HTTP_PORT, prefix: "EDGE_HTTP_" });
   if (config.INTERNAL_PORT !== 0)
     for (let index = 0; index < count; index += 1) await checkFree({ host: config.INTERNAL_HOST, port: config.INTERNAL_PORT + index, prefix: "INTERNAL_" });
-  const workers = startWorkers({ count, script: fileURLToPath(import.meta.url), log });
+  await checkCertificate(config, "EDGE_");
+  const workers = startWorkers({ count, script: fileURLToPath(import.meta.url), log, words: ["--edge-port", String(edgePort)] });
+  await openEdgePorts({ ...config, EDGE_PORT: edgePort }, workers);
   const stop = (why: string): void => {
     log.info({ why }, "the gateway is stopping");
     workers.stop().then((code) => process.exit(process.exitCode ?? code), fail);
@@ -175,13 +219,20 @@ const run = async (): Promise<void> => {
   // The reader of the output may go away; the agents stay.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
   const { values } = parseArgs({
-    options: { workers: { type: "string" }, worker: { type: "string" }, generation: { type: "string" }, "sign-in-later": { type: "boolean" } },
+    options: {
+      workers: { type: "string" },
+      worker: { type: "string" },
+      generation: { type: "string" },
+      "edge-port": { type: "string" },
+      "sign-in-later": { type: "boolean" },
+    },
   });
   const config = readConfig(process.env);
   const log = createLog(config.LOG_LEVEL, { service: "mooring" });
   const count = readNumber("workers", values.workers, MAX_WORKERS) ?? 1;
   const worker = readNumber("worker", values.worker, MAX_WORKERS);
-  const place = worker === undefined ? undefined : { worker, generation: readNumber("generation", values.generation, MAX_GENERATIONS) ?? 0 };
+  const generation = readNumber("generation", values.generation, MAX_GENERATIONS) ?? 0;
+  const place = worker === undefined ? undefined : { worker, generation, edgePort: readNumber("edge-port", values["edge-port"], MAX_PORT) };
   if (place !== undefined) await serve(workerConfig(config, place), log, { place, signInLater: true });
   else if (count > 1) await supervise(config, log, count);
   else await serve(config, log, { signInLater: values["sign-in-later"] === true });

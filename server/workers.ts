@@ -2,6 +2,7 @@
 // It serves no requests itself.
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
+import { createServer, type Server, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "./platform/telemetry/log.ts";
 
@@ -11,7 +12,13 @@ export interface WorkersDeps {
   readonly script: string;
   readonly log: Log;
   readonly backoff?: Backoff;
+  /** Words that every worker gets beside its number. */
+  readonly words?: readonly string[];
 }
+
+/** A connection of the edge, as the supervisor hands it to a worker. */
+export type EdgeKind = "edge" | "edge-http";
+export const isEdgeKind = (message: unknown): message is EdgeKind => message === "edge" || message === "edge-http";
 
 export interface Backoff {
   readonly baseMs: number;
@@ -30,6 +37,8 @@ export interface Workers {
   pids(): readonly number[];
   /** Sends this to one worker that serves. */
   tell(message: object): void;
+  /** Hands a connection to the workers that serve, in turn. */
+  hand(kind: EdgeKind, socket: Socket): void;
 }
 
 const BACKOFF: Backoff = { baseMs: 500, capMs: 30_000, stableMs: 60_000 };
@@ -46,34 +55,44 @@ interface WorkerProcess {
   readonly ended: Promise<number>;
 }
 
-const begin = (script: string, index: number, generation: number): WorkerProcess => {
-  const child = fork(script, ["--worker", String(index), "--generation", String(generation)], { stdio: "inherit" });
+const begin = (script: string, words: readonly string[]): WorkerProcess => {
+  const child = fork(script, words, { stdio: "inherit" });
   const ended = once(child, "exit").then(([code]) => (code as number | null) ?? 1);
   const ready = new Promise<void>((resolve, reject) => {
     child.on("message", (word) => {
       if (word === READY) resolve();
     });
-    void ended.then((code) => reject(new Error(`worker ${index} ended with ${code} before it was ready`)));
+    void ended.then((code) => reject(new Error(`worker ${words[1]} ended with ${code} before it was ready`)));
   });
   // Not every caller waits for it.
   ready.catch(() => undefined);
   return { child, ready, ended };
 };
 
-export const startWorkers = ({ count, script, log, backoff = BACKOFF }: WorkersDeps): Workers => {
+export const startWorkers = ({ count, script, log, backoff = BACKOFF, words = [] }: WorkersDeps): Workers => {
   const running = new Set<WorkerProcess>();
   const current = new Map<number, WorkerProcess>();
   /** The successor of a worker that is about to be replaced. */
   const successors = new Map<number, WorkerProcess>();
+  /** The worker of each number that serves now. */
+  const serving = new Map<number, WorkerProcess>();
   const stopping = new AbortController();
+  let turn = 0;
   let stops = 0;
   let generations = 0;
   let renewing: Promise<void> | null = null;
 
   const start = (index: number, generation: number): WorkerProcess => {
-    const worker = begin(script, index, generation);
+    const worker = begin(script, ["--worker", String(index), "--generation", String(generation), ...words]);
     running.add(worker);
-    void worker.ended.then(() => running.delete(worker));
+    void worker.ready.then(
+      () => serving.set(index, worker),
+      () => undefined,
+    );
+    void worker.ended.then(() => {
+      running.delete(worker);
+      if (serving.get(index) === worker) serving.delete(index);
+    });
     return worker;
   };
 
@@ -133,6 +152,23 @@ export const startWorkers = ({ count, script, log, backoff = BACKOFF }: WorkersD
       return Math.max(...codes);
     },
     tell: (message) => void [...current.values()].find(({ child }) => child.connected)?.child.send(message),
+    hand: (kind, socket) => {
+      const ready = [...serving.values()].filter(({ child }) => child.connected);
+      const worker = ready[turn % Math.max(1, ready.length)];
+      turn += 1;
+      if (worker === undefined) return void socket.destroy();
+      worker.child.send(kind, socket, (error) => {
+        if (error !== null) socket.destroy();
+      });
+    },
     pids: () => [...running].flatMap(({ child: { pid } }) => (pid === undefined ? [] : [pid])),
   };
+};
+
+/** Accepts the connections of one port of the edge for all workers: each speaks for as long as it likes, so the port outlives every worker. */
+export const acceptFor = async (workers: Pick<Workers, "hand">, kind: EdgeKind, at: { readonly host: string; readonly port: number }): Promise<Server> => {
+  const server = createServer({ pauseOnConnect: true }, (socket) => workers.hand(kind, socket));
+  server.listen({ ...at, exclusive: true });
+  await once(server, "listening");
+  return server;
 };

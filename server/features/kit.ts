@@ -3,10 +3,12 @@ import type { Group } from "../../protocol/index.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Emit, Hint } from "../core/events.ts";
 import type { Handlers } from "../core/feature.ts";
+import type { Many, ManyStepper } from "../core/many/types.ts";
 import type { FindStuck } from "../core/people/stuck.ts";
 import type { AuditTrail } from "../core/ports/audit.ts";
-import type { HideFor, OutcomeHandlers } from "../core/ports/command-outcomes.ts";
-import type { Enqueue } from "../core/ports/delivery.ts";
+import type { HideFor, OutcomeHandlers, ProgressHandler } from "../core/ports/command-outcomes.ts";
+import type { Enqueue, EnqueueEach } from "../core/ports/delivery.ts";
+import type { EdgePart } from "../core/ports/edge.ts";
 import type { Mails } from "../core/ports/mail.ts";
 import type { Outbound } from "../core/ports/outbound.ts";
 import type { SecurityWatch } from "../core/ports/security.ts";
@@ -31,10 +33,16 @@ export interface FeatureParts {
   /** Counters of the resources that the plan limits, by their names in tenants/plan-table.ts. */
   readonly counters?: Counters;
   readonly gauges?: readonly FeatureGauge[];
+  /** What the edge serves of the feature. */
+  readonly edge?: EdgePart;
   /** Hides secrets in what agents say of the feature's commands. */
   readonly hideFor?: HideFor;
+  /** Told while an agent works on a command of the feature, by the command's name in its group. */
+  readonly progress?: Readonly<Record<string, ProgressHandler>>;
   /** What of the feature has waited for longer than it should, over all tenants. */
   readonly stuck?: FindStuck;
+  /** The kinds of work that the feature does in steps. */
+  readonly steppers?: readonly ManyStepper[];
 }
 
 /** One feature per group: a group without a feature does not compile. */
@@ -51,6 +59,10 @@ export interface FeatureKit {
   readonly until: Until;
   /** Orders commands for devices in the caller's transaction. */
   readonly enqueue: Enqueue;
+  /** Orders commands for many devices, each accepted or refused on its own. */
+  readonly enqueueEach: EnqueueEach;
+  /** Begins, wakes and ends work that goes on in steps. */
+  readonly many: Many;
   readonly plan: Plan;
   readonly secretBox: SecretBox;
   readonly mails: Mails;

@@ -79,13 +79,22 @@ export const createAdmin = (deps: AdminDeps): AdminFeature => {
   const settings = { ...DEFAULTS, ...given };
   let cluster: ClusterSnapshot = { drainAsked: false, liveNodes: 1, connections: 0, nodes: [] };
   let stopListening: (() => Promise<void>) | null = null;
+  let isClosed = false;
 
-  const announce = async (): Promise<void> => {
+  const writeAndRead = async (): Promise<void> => {
+    if (isClosed) return;
     const report = node.report();
     cluster = await beat(db, report, ownListeners.published(), settings.expireSeconds);
     ownListeners.learn(cluster.nodes.map(({ host, listeners }) => ({ listeners, isHere: host === report.host })));
     // The message to drain may have been lost; the row still says so.
     if (cluster.drainAsked && !node.report().draining) node.drain();
+  };
+
+  let announced: Promise<void> = Promise.resolve();
+  /** One after the other: a beat that waited for the database would overwrite a newer state with the one that it read before. */
+  const announce = (): Promise<void> => {
+    announced = announced.then(writeAndRead, writeAndRead);
+    return announced;
   };
 
   /** A killed process of this machine could not delete its row, and other nodes would send agents to it until the row expires. */
@@ -137,6 +146,9 @@ export const createAdmin = (deps: AdminDeps): AdminFeature => {
     },
     close: async () => {
       await stopListening?.();
+      isClosed = true;
+      // A beat under way would write the row again.
+      await announced.catch(() => undefined);
       await deleteNode(db, node.report());
     },
   };

@@ -1,6 +1,6 @@
 // Operations of an agent about itself: who it is, its configuration and its inventory.
 import { createHash } from "node:crypto";
-import { type AgentEvent, CAPABILITIES, CONNECT_PATHS, contract, SUBPROTOCOL } from "../../../protocol/index.ts";
+import { type AgentEvent, CAPABILITIES, CARRIER_PATH, CONNECT_PATHS, contract, MESH_PATH, SUBPROTOCOL } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
 import { implement } from "../../core/feature.ts";
@@ -8,6 +8,8 @@ import type { AgentPrincipal, TenantScope } from "../../core/scope.ts";
 import type { DeviceApps } from "../apps/index.ts";
 import type { Devices } from "../devices/index.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
+import type { MeshRoutes } from "../mesh-routes/index.ts";
+import type { Tunnels } from "../tunnels/index.ts";
 import { createReleases } from "./releases.ts";
 
 export interface AgentSettings {
@@ -19,13 +21,21 @@ export interface AgentSettings {
   readonly releasesFolder?: string | undefined;
   /** The address at which agents reach this service, such as https://example.org; known once the listener is open. */
   readonly publicUrl: () => string;
+  readonly edgeUrl: () => string;
 }
 
 export interface AgentDeps extends Pick<FeatureKit, "clock" | "emit"> {
   readonly devices: Pick<Devices, "find" | "describe">;
   readonly apps: () => DeviceApps;
+  readonly tunnels: () => Tunnels["ofDevice"];
+  readonly meshRoutes: () => MeshRoutes["ofDevice"];
   readonly settings: AgentSettings;
   readonly onError: (error: unknown) => void;
+}
+
+export interface AgentFeature extends Feature<typeof contract.agent> {
+  /** The newest release of the channel. Null: there is none. "elsewhere": this gateway offers no releases at all. */
+  readonly newestRelease: (channel: string) => Promise<string | null | "elsewhere">;
 }
 
 const socketUrl = (publicUrl: string): string => `${publicUrl.replace(/^http/, "ws").replace(/\/+$/, "")}${CONNECT_PATHS[0]}`;
@@ -37,9 +47,10 @@ const self = ({ principal }: TenantScope): AgentPrincipal => {
 
 const revoked = (): AppError => new AppError("FORBIDDEN", { details: { reason: "device_revoked" } });
 
-export const createAgent = ({ clock, emit, devices, apps, settings, onError }: AgentDeps): Feature<typeof contract.agent> => {
+export const createAgent = ({ clock, emit, devices, apps, tunnels, meshRoutes, settings, onError }: AgentDeps): AgentFeature => {
   const releases = createReleases({ folder: settings.releasesFolder, clock, onError });
   return {
+    newestRelease: releases.newest,
     handlers: implement(contract.agent, {
       me: async ({ scope }) => {
         const { agentId, deviceId, deploymentId } = self(scope);
@@ -67,8 +78,27 @@ export const createAgent = ({ clock, emit, devices, apps, settings, onError }: A
         };
         return { ...config, version: createHash("sha256").update(JSON.stringify(config)).digest("hex").slice(0, 16) };
       },
-      desiredState: ({ scope }) => apps().desiredState(scope, self(scope).deviceId),
-      reportState: ({ scope }, report) => apps().report(scope, self(scope).deviceId, report),
+      desiredState: async ({ scope }) => {
+        const { deviceId } = self(scope);
+        const asked = [apps().desiredState(scope, deviceId), tunnels().desired(scope, deviceId), meshRoutes().desired(scope, deviceId)] as const;
+        const [state, desired, routes] = await Promise.all(asked);
+        const hash = createHash("sha256")
+          .update(`${state.hash}${JSON.stringify([desired, routes])}`)
+          .digest("hex")
+          .slice(0, 32);
+        return {
+          ...state,
+          hash,
+          tunnels: desired,
+          carrier: { url: `${settings.edgeUrl()}${CARRIER_PATH}` },
+          mesh: { url: `${settings.edgeUrl()}${MESH_PATH}`, routes },
+        };
+      },
+      reportState: async ({ scope }, { tunnels: reported, ...report }) => {
+        const { deviceId } = self(scope);
+        if (reported !== undefined) await tunnels().report(scope, deviceId, reported);
+        return apps().report(scope, deviceId, report);
+      },
       sendLogs: async ({ scope }, { chunk }) => ({ watched: await apps().sendLogs(scope, self(scope).deviceId, chunk) }),
       reportEvents: ({ scope, commit }, { events }) =>
         commit(async (tx) => {
@@ -88,8 +118,8 @@ export const createAgent = ({ clock, emit, devices, apps, settings, onError }: A
         }),
       reportInventory: async ({ scope }, inventory) => {
         const { deviceId } = self(scope);
-        const { hostname, platform, arch, osVersion, agentVersion } = inventory;
-        const updatedAt = await devices.describe(scope, { deviceId, machine: { hostname, platform, arch, osVersion, agentVersion }, inventory });
+        const { hostname, platform, arch, osVersion, agentVersion, ipAddresses } = inventory;
+        const updatedAt = await devices.describe(scope, { deviceId, machine: { hostname, platform, arch, osVersion, agentVersion }, inventory, ipAddresses });
         if (updatedAt === undefined) throw revoked();
         return { deviceId, updatedAt: updatedAt.toISOString() };
       },

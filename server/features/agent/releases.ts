@@ -56,11 +56,19 @@ export const createReleases = ({ folder, clock, onError }: ReleasesDeps) => {
     return releases.flatMap((release) => release ?? []).sort((a, b) => compareVersions(b.release.version, a.release.version));
   };
   let known = { atMs: Number.NEGATIVE_INFINITY, releases: Promise.resolve<readonly Offered[]>([]) };
+  const read = (): Promise<readonly Offered[]> => {
+    const nowMs = clock.now().getTime();
+    if (nowMs - known.atMs >= READ_AGAIN_MS) known = { atMs: nowMs, releases: readAll() };
+    return known.releases;
+  };
   return {
+    /** The newest version of the channel, for any machine. Null: there is none. "elsewhere": this gateway offers no releases at all, so it knows none. */
+    newest: async (channel: string): Promise<string | null | "elsewhere"> => {
+      const releases = await read();
+      return releases.length === 0 ? "elsewhere" : (releases.find(({ release }) => release.channel === channel)?.release.version ?? null);
+    },
     latest: async (machine: Machine): Promise<Offered | null> => {
-      const nowMs = clock.now().getTime();
-      if (nowMs - known.atMs >= READ_AGAIN_MS) known = { atMs: nowMs, releases: readAll() };
-      return (await known.releases).find(({ release }) => isFor(release, machine)) ?? null;
+      return (await read()).find(({ release }) => isFor(release, machine)) ?? null;
     },
     /** The contract lets no name leave the folder. */
     readPackage: async (file: string): Promise<string> => {

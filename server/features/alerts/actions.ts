@@ -5,6 +5,7 @@ import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
+import { pageWithActors, withActor } from "../../core/people/actors.ts";
 import { actorOf, type TenantScope } from "../../core/scope.ts";
 import type { FeatureKit } from "../kit.ts";
 import { queueMessages } from "./notify.ts";
@@ -49,9 +50,9 @@ export const createAlertHandlers = ({ db, emit, clock, portalUrl }: ActionsDeps)
     return find(tx, scope, alertId);
   };
   return {
-    list: ({ scope }, query) => pageOfAlerts(db, scope, query),
+    list: async ({ scope }, query) => pageWithActors(db, scope, await pageOfAlerts(db, scope, query)),
     summary: ({ scope }) => countAlerts(db, scope),
-    get: ({ scope }, { alertId }) => find(db, scope, alertId),
+    get: async ({ scope }, { alertId }) => withActor(db, scope, await find(db, scope, alertId)),
     listTargets: async ({ scope }, query) => {
       await find(db, scope, query.alertId);
       return pageOfTargets(db, scope, query);

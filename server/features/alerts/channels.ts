@@ -4,6 +4,7 @@ import { secondsFromNow } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Handlers } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
+import { pageWithActors, withActor } from "../../core/people/actors.ts";
 import { newWebhookSecret } from "../../core/people/standard-webhooks.ts";
 import { actorOf, type SystemScope } from "../../core/scope.ts";
 import type { FeatureKit } from "../kit.ts";
@@ -52,8 +53,8 @@ export const createChannelHandlers = ({
     return secret === undefined ? config : { ...config, secret };
   };
   return {
-    listChannels: ({ scope }, query) => pageOfChannels(db, scope, query),
-    getChannel: ({ scope }, { channelId }) => find(scope, channelId),
+    listChannels: async ({ scope }, query) => pageWithActors(db, scope, await pageOfChannels(db, scope, query)),
+    getChannel: async ({ scope }, { channelId }) => withActor(db, scope, await find(scope, channelId)),
     createChannel: async ({ scope, fail, commit }, { type, config: given, sendResolved = type !== "email", ...channel }) => {
       await checkUrl(type, scope, given);
       const secret = type === "webhook" && given.secret === undefined ? newWebhookSecret() : undefined;
@@ -115,11 +116,11 @@ export const createSilenceHandlers = ({
   clock,
   plan,
 }: Pick<ChannelsDeps, "db" | "clock" | "plan">): Pick<Handlers<typeof contract.alerts>, SilenceNames> => ({
-  listSilences: ({ scope }, query) => pageOfSilences(db, scope, query, clock.now()),
+  listSilences: async ({ scope }, query) => pageWithActors(db, scope, await pageOfSilences(db, scope, query, clock.now())),
   getSilence: async ({ scope, fail }, { silenceId }) => {
     const silence = await findSilence(db, scope, silenceId, clock.now());
     if (silence === null) throw fail("SILENCE_NOT_FOUND", { silenceId });
-    return silence;
+    return withActor(db, scope, silence);
   },
   createSilence: ({ scope, fail, commit }, { matchers, comment, ...given }) => {
     const startsAt = given.startsAt === undefined ? clock.now() : new Date(given.startsAt);

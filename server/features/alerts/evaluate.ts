@@ -39,6 +39,9 @@ const firstRule = (name: string, metric: AlertMetric, more: Pick<NewRule, "thres
 const firstRules = (): readonly NewRule[] => [
   firstRule("Device offline for 10 minutes", "device.offline_seconds", { threshold: 600, forSeconds: 0, clearForSeconds: 0, severity: "critical" }),
   firstRule("Disk almost full", "device.disk", { threshold: 90, forSeconds: 300, clearForSeconds: 60, severity: "warning" }),
+  firstRule("No good backup for 26 hours", "backup.age_hours", { threshold: 26, forSeconds: 0, clearForSeconds: 0, severity: "warning" }),
+  firstRule("Rollout stopped by failures", "rollout.stopped", { threshold: 0, forSeconds: 0, clearForSeconds: 0, severity: "critical" }),
+  firstRule("Rollout waiting for a day", "rollout.waiting_seconds", { threshold: 86_400, forSeconds: 0, clearForSeconds: 0, severity: "warning" }),
 ];
 
 type Row = Observation | Orphan;

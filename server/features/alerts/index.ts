@@ -3,6 +3,7 @@ import { contract } from "../../../protocol/index.ts";
 import { DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import { implement } from "../../core/feature.ts";
 import type { FindStuck } from "../../core/people/stuck.ts";
+import type { SystemScope } from "../../core/scope.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
 import { type ActionsDeps, createAlertHandlers } from "./actions.ts";
 import { type ChannelsDeps, createChannelHandlers, createSilenceHandlers } from "./channels.ts";
@@ -11,7 +12,7 @@ import { createNotifier } from "./notify.ts";
 import { createRuleHandlers, type RulesDeps } from "./rules.ts";
 import { createSend } from "./send.ts";
 import { createSignals } from "./signals.ts";
-import { countOpenAlerts, deleteOldAlerts } from "./store/alerts.ts";
+import { countAlerts, countOpenAlerts, deleteOldAlerts, findNamedAlerts } from "./store/alerts.ts";
 import { countNotifications, deleteOldNotifications, findUnsent } from "./store/notifications.ts";
 import { countRules } from "./store/rules.ts";
 import { deleteOldSignals } from "./store/signals.ts";
@@ -73,7 +74,14 @@ const createGauges = ({ db }: Pick<AlertsDeps, "db">) => [
   },
 ];
 
-export const createAlerts = (deps: AlertsDeps): Feature<typeof contract.alerts> => {
+export interface AlertsFeature extends Feature<typeof contract.alerts> {
+  /** Open alerts among those that the caller sees. */
+  readonly countOpen: (scope: SystemScope) => Promise<number>;
+  /** As the targets of bulk operations. */
+  readonly named: typeof findNamedAlerts;
+}
+
+export const createAlerts = (deps: AlertsDeps): AlertsFeature => {
   const send = createSend(deps);
   const signals = createSignals(deps);
   const channels: ChannelsDeps = { ...deps, send };
@@ -86,6 +94,11 @@ export const createAlerts = (deps: AlertsDeps): Feature<typeof contract.alerts> 
       ...createChannelHandlers(channels),
     }),
     jobs: [createEvaluation(deps).job, createNotifier({ ...deps, send }), createRetention(deps)],
+    named: findNamedAlerts,
+    countOpen: async (scope) => {
+      const { open } = await countAlerts(deps.db, scope);
+      return open.info + open.warning + open.critical;
+    },
     consumer: signals.consumer,
     counters: { alertRules: countRules },
     gauges: createGauges(deps),

@@ -1,21 +1,11 @@
 // What channels are told, and the form in which each kind of service takes it. Names come from devices, so every text is bounded and escaped.
-import type { AlertMetric, ChannelConfig, ChannelType } from "../../../protocol/index.ts";
+import { ALERT_METRIC_WORDS, type AlertMetric, type ChannelConfig, type ChannelType } from "../../../protocol/index.ts";
 import { type Letter, oneLine } from "../../core/ports/mail.ts";
 import type { AlertMessage } from "./model.ts";
 import type { DueAlert } from "./store/notifications.ts";
 
-/** What a rule watches, in words that stand before its value. */
-const METRIC_WORDS: Readonly<Record<AlertMetric, string>> = {
-  "device.offline_seconds": "Seconds offline",
-  "device.cpu": "CPU in percent",
-  "device.memory": "Memory in percent",
-  "device.disk": "Disk in percent",
-  "command.failure_rate": "Failed commands in percent",
-  "command.queue_depth": "Open commands",
-  event: "Events",
-};
 /** Rules about events have the type of the event in the place of their metric. */
-const watchedText = (type: string): string => (Object.hasOwn(METRIC_WORDS, type) ? METRIC_WORDS[type as AlertMetric] : `Events "${type}"`); // as: just checked
+const watchedText = (type: string): string => (Object.hasOwn(ALERT_METRIC_WORDS, type) ? ALERT_METRIC_WORDS[type as AlertMetric] : `Events "${type}"`); // as: just checked
 
 const MAX_TITLE = 200;
 const MAX_NAME = 100;

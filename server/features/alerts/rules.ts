@@ -4,6 +4,7 @@ import type { Clients, Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Handlers } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
+import { pageWithActors, withActor } from "../../core/people/actors.ts";
 import { actorOf, type SystemScope } from "../../core/scope.ts";
 import type { FeatureKit } from "../kit.ts";
 import { clearProblem, clearThresholdOf } from "./model.ts";
@@ -60,11 +61,11 @@ export const createRuleHandlers = ({ db, plan, knownDevices, holdFleets, eventRu
     if (channelId !== undefined) throw new AppError("CHANNEL_NOT_FOUND", { details: { channelId } });
   };
   return {
-    listRules: ({ scope }, query) => pageOfRules(db, scope, query),
+    listRules: async ({ scope }, query) => pageWithActors(db, scope, await pageOfRules(db, scope, query)),
     getRule: async ({ scope, fail }, { ruleId }) => {
       const rule = await findRule(db, scope, ruleId);
       if (rule === null) throw fail("ALERT_RULE_NOT_FOUND", { ruleId });
-      return rule;
+      return withActor(db, scope, rule);
     },
     createRule: ({ scope, commit }, { clearThreshold: given, ...rule }) => {
       const eventType = checkEvent(rule);

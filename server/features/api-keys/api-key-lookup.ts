@@ -8,12 +8,11 @@ import { AppError } from "../../core/errors.ts";
 import { secretHash } from "../../core/ids.ts";
 import type { ApiKeyLookup, ApiKeyRecord, Memberships } from "../../core/ports/lookups.ts";
 import type { SecurityWatch } from "../../core/ports/security.ts";
-import type { Access, DeviceLimit } from "../../core/scope.ts";
-import { userIdOf } from "../../core/scope.ts";
+import { type Access, type DeviceLimit, type SystemScope, userIdOf } from "../../core/scope.ts";
 import { createCached } from "../../core/structures/cached.ts";
 import type { Job } from "../../platform/jobs.ts";
 import { isWellFormed } from "./keys.ts";
-import { findByHash, type MovedKey, type Use, writeUses } from "./store.ts";
+import { findByHash, findKey, type MovedKey, type Use, writeUses } from "./store.ts";
 
 // A key revoked through another node keeps working on this one for up to this long; its streams for as long as stream-reauthorizer.ts adds.
 const CACHE_MS = 2_000;
@@ -64,18 +63,21 @@ export const createApiKeyLookup = ({ db, clock, memberships, toLimit, watch }: A
   const noteMove = ({ tenantId, keyId, ip }: MovedKey): void =>
     watch.note({ type: "api_key.used_from_new_ip", tenantId, entityType: "key", entityId: keyId, ipAddress: ip });
 
+  const recordOf = async (cached: CachedKey): Promise<ApiKeyRecord> => {
+    const { key } = cached;
+    const { keyId, tenantId, ipAllowlist, createdBy } = key;
+    const creatorId = userIdOf(createdBy);
+    const creator = creatorId === null ? null : await memberships.find(tenantId, creatorId);
+    const status = creator === null ? "revoked" : statusNow(key, clock.now());
+    const { role, permissions, limits } = creator === null ? NOTHING : accessOfKey(cached, creator);
+    return { keyId, tenantId, ipAllowlist, status, role, permissions, limits };
+  };
+
   const lookup: ApiKeyLookup = {
     find: async (apiKey) => {
       if (!isWellFormed(apiKey)) throw new AppError("UNAUTHORIZED", { details: { reason: "api_key_malformed" } });
       const cached = await keys.get(secretHash(apiKey).toString("hex"));
-      if (cached === null) return null;
-      const { key } = cached;
-      const { keyId, tenantId, ipAllowlist, createdBy } = key;
-      const creatorId = userIdOf(createdBy);
-      const creator = creatorId === null ? null : await memberships.find(tenantId, creatorId);
-      const status = creator === null ? "revoked" : statusNow(key, clock.now());
-      const { role, permissions, limits } = creator === null ? NOTHING : accessOfKey(cached, creator);
-      return { keyId, tenantId, ipAllowlist, status, role, permissions, limits };
+      return cached === null ? null : recordOf(cached);
     },
     used: ({ keyId, tenantId }, ip) => {
       const last = uses.get(keyId);
@@ -90,9 +92,14 @@ export const createApiKeyLookup = ({ db, clock, memberships, toLimit, watch }: A
     uses = new Map();
     for (const moved of await writeUses(db, written)) noteMove(moved);
   };
+  /** What a key may do now that nobody presents: for work that it ordered earlier. */
+  const byId = async (scope: SystemScope, keyId: string): Promise<ApiKeyRecord | null> => {
+    const key = await findKey(db, scope, keyId, clock.now());
+    return key === null ? null : recordOf({ key, limit: key.selector === null ? null : await toLimit(key.tenantId, key.selector) });
+  };
   const jobs: readonly Job[] = [{ name: "api-keys.write-uses", everyMs: WRITE_USES_MS, run: write }];
   // A change is rare and touches up to three hashes, or the keys that are limited to a fleet, so it simply empties the cache.
-  return { lookup, jobs, forgetAll: keys.forgetAll };
+  return { lookup, byId, jobs, forgetAll: keys.forgetAll };
 };
 
 /** A cached key may have expired since it was read. */

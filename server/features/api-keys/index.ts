@@ -8,7 +8,7 @@ import { happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
 import { findActors } from "../../core/people/actors.ts";
-import type { ApiKeyLookup, FindLimited, Memberships } from "../../core/ports/lookups.ts";
+import type { ApiKeyLookup, ApiKeyRecord, FindLimited, Memberships } from "../../core/ports/lookups.ts";
 import { requireHeld } from "../../core/ranks.ts";
 import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/database/db.ts";
@@ -30,6 +30,8 @@ export type ApiKeysDeps = Pick<FeatureKit, "db" | "clock" | "emit" | "audit" | "
 export interface ApiKeysFeature extends Feature<typeof contract.apiKeys> {
   readonly jobs: readonly Job[];
   readonly lookup: ApiKeyLookup;
+  /** What a key may do now that nobody presents: for work that it ordered earlier. Null: the tenant has no such key. */
+  readonly byId: (scope: SystemScope, keyId: string) => Promise<ApiKeyRecord | null>;
   /** A fleet has changed, and any key may be limited to it. */
   readonly forgetAll: () => void;
   readonly limitedTo: FindLimited;
@@ -41,10 +43,11 @@ export interface ApiKeysFeature extends Feature<typeof contract.apiKeys> {
 
 export const createApiKeys = (deps: ApiKeysDeps): ApiKeysFeature => {
   const { clock } = deps;
-  const { lookup, jobs, forgetAll } = createApiKeyLookup(deps);
+  const { lookup, byId, jobs, forgetAll } = createApiKeyLookup(deps);
   return {
     handlers: createHandlers(deps, forgetAll),
     lookup,
+    byId,
     forgetAll,
     limitedTo: (db, scope, fleetId, limit) => findLimitedKeys(db, scope, { fleetId, limit, now: clock.now() }),
     powersOf: async (tx, scope, keyId) => {

@@ -68,13 +68,24 @@ const newsIn = (row: AppRow, said: ReportedApp): "began" | "recovered" | "broken
 };
 
 const kept = (said: ReportedApp): ReportedApp => ({ ...said, failure: null });
-/** Nothing is to be written: most reports say the same as the one before. */
-const isKnown = (row: AppRow, said: ReportedApp, version: number): boolean =>
-  isOutdated(row, said, version) || (version === row.reportedVersion && isDeepStrictEqual(row.reported, kept(said)) && newsIn(row, said) === null);
+const withoutFigures = ({ cpuPercent: _cpu, memoryBytes: _memory, responseMs: _response, ...rest }: ReportedApp) => rest;
+const saysTheSame = ({ reported }: AppRow, said: ReportedApp): boolean =>
+  reported !== null && isDeepStrictEqual(withoutFigures(reported), withoutFigures(kept(said)));
+/** Nothing but figures and the version is to be written: most reports say the same as the one before, also when another app of the device has changed. */
+const isKnown = (row: AppRow, said: ReportedApp, version: number): boolean => {
+  if (isOutdated(row, said, version)) return true;
+  const isSettled = version === row.reportedVersion || drifts(row) === (row.driftSince !== null);
+  return isSettled && saysTheSame(row, said) && newsIn(row, said) === null;
+};
 
+export interface ReportAnswer {
+  readonly desiredVersion: number;
+  readonly ignored: string[];
+}
 export interface AgentReports {
   readonly outcomes: Pick<OutcomeHandlers<typeof contract.apps>, Verb>;
-  report(tx: Tx, scope: SystemScope, deviceId: DeviceId, report: AgentReport): Promise<{ readonly desiredVersion: number; readonly ignored: string[] }>;
+  /** `heard`: what it told of apps that the device has. Their figures are still to be kept. */
+  report(tx: Tx, scope: SystemScope, deviceId: DeviceId, report: AgentReport): Promise<ReportAnswer & { readonly heard: readonly ReportedApp[] }>;
 }
 
 /** An app that this transaction has locked. */
@@ -205,13 +216,15 @@ export const createAgentReports = ({ clock, secretBox, steps, orders }: AgentRep
     report: async (tx, scope, deviceId, { version, apps }) => {
       const rows = await appsOnDevice(tx, scope, deviceId);
       const said = new Map(apps.map((app) => [app.appId as string, app]));
+      const heard: ReportedApp[] = [];
       for (const row of rows) {
         const report = said.get(row.appId);
+        if (report !== undefined && !isOutdated(row, report, version)) heard.push(report);
         if (report !== undefined && !isKnown(row, report, version)) await apply(tx, scope, report, version);
         else if (report === undefined && row.reported !== null) await forget(tx, scope, row.appId, version);
       }
       const known = new Set<string>(rows.map(({ appId }) => appId));
-      return { desiredVersion: await repair(tx, scope, deviceId, version), ignored: [...said.keys()].filter((appId) => !known.has(appId)) };
+      return { desiredVersion: await repair(tx, scope, deviceId, version), ignored: [...said.keys()].filter((appId) => !known.has(appId)), heard };
     },
   };
 };

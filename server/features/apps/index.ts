@@ -7,46 +7,57 @@
 import { contract, type DeviceId } from "../../../protocol/index.ts";
 import { DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import type { Clients, Tx } from "../../core/database.ts";
+import type { SqlTx } from "../../core/events.ts";
 import { implement } from "../../core/feature.ts";
 import type { SystemScope, TenantScope } from "../../core/scope.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
-import { type AgentReport, createAgentReports } from "./agent-reports.ts";
+import { type AgentReport, createAgentReports, type ReportAnswer } from "./agent-reports.ts";
+import { type Backing, createBacking } from "./backing.ts";
 import type { AppCatalogue } from "./catalogue/load.ts";
 import { createContents } from "./contents.ts";
 import { desiredState } from "./desired-state.ts";
+import { type FindMachines, portsOfApp } from "./details.ts";
 import { createAppChanges } from "./handlers/changes.ts";
 import { createAppReads } from "./handlers/reads.ts";
 import { createAppSecrets } from "./handlers/secrets.ts";
 import { createAppSnapshots } from "./handlers/snapshots.ts";
 import { createHideFor, createHideOnDevice } from "./hiding.ts";
 import { type AppLogsWiring, createAppLogs, type LogReads } from "./logs/index.ts";
-import { createOrders } from "./orders.ts";
+import { createAppMetrics } from "./metrics.ts";
+import { type BackUpFirst, createOrders } from "./orders.ts";
 import { type CancelOrdered, createPlacing, type Placing } from "./placing.ts";
-import { createSteps, type FollowApp } from "./steps.ts";
-import { countApps, countAppsByStatus, forgetRemoved } from "./store/apps.ts";
+import { type AppRollouts, createAppRollouts } from "./rollouts.ts";
+import { createSteps, type FollowApps } from "./steps.ts";
+import { keepFigures } from "./store/app-figures.ts";
+import { commandOfApp, countApps, countAppsByDevice, countAppsByStatus, type DeviceAppCounts, findApp, findNamedApps, forgetRemoved } from "./store/apps.ts";
 import { createTemplates } from "./templates.ts";
 
+export type { BackedApp, Backing, KeptApp } from "./backing.ts";
 export type { CheckedConfig, ConfigFault } from "./catalogue/check-config.ts";
 export { completeSecrets } from "./catalogue/complete-secrets.ts";
 export { type AppCatalogue, type CatalogueEntry, createAppCatalogue, loadAppCatalogue } from "./catalogue/load.ts";
 export type { AppLogSettings, AppLogsWiring, LogReads } from "./logs/index.ts";
+export type { BackUpFirst } from "./orders.ts";
 export type { CancelOrdered, Placing } from "./placing.ts";
 export type { AppRow } from "./record.ts";
-export type { AppMove, FollowApp } from "./steps.ts";
+export type { AppRollouts, AppUpdate } from "./rollouts.ts";
+export type { AppMove, FollowApps } from "./steps.ts";
 export type { Content } from "./store/snapshots.ts";
 
 const HOUR_MS = 3_600_000;
 /** How long the row of a removed app stays. */
 const KEPT_DAYS = 30;
 
-export interface AppsDeps extends Pick<FeatureKit, "db" | "clock" | "until" | "emit" | "enqueue" | "plan" | "secretBox" | "audit" | "watch"> {
+export interface AppsDeps extends Pick<FeatureKit, "db" | "clock" | "until" | "emit" | "enqueue" | "enqueueEach" | "plan" | "secretBox" | "audit" | "watch"> {
   readonly catalogue: AppCatalogue;
-  readonly follow: FollowApp;
+  readonly follow: FollowApps;
   /** The devices among these that the caller sees. */
   readonly knownDevices: (db: Clients, scope: SystemScope, deviceIds: readonly string[]) => Promise<ReadonlySet<string>>;
   readonly isOnline: (scope: SystemScope, deviceId: string) => Promise<boolean>;
   readonly cancelOrdered: CancelOrdered;
+  readonly backUpFirst: BackUpFirst;
   readonly logs: AppLogsWiring;
+  readonly machines: FindMachines;
   /** Whether the deployment waits for its device. */
   readonly adopt: (tx: Tx, scope: SystemScope, deploymentId: string) => Promise<void>;
 }
@@ -54,7 +65,7 @@ export interface AppsDeps extends Pick<FeatureKit, "db" | "clock" | "until" | "e
 /** The agent's view of its device. */
 export interface DeviceApps {
   desiredState(scope: TenantScope, deviceId: DeviceId): Promise<Awaited<ReturnType<typeof desiredState>>>;
-  report(scope: TenantScope, deviceId: DeviceId, report: AgentReport): Promise<{ readonly desiredVersion: number; readonly ignored: string[] }>;
+  report(scope: TenantScope, deviceId: DeviceId, report: AgentReport): Promise<ReportAnswer>;
   /** Returns whether somebody waits for these lines. */
   sendLogs(scope: TenantScope, deviceId: DeviceId, chunk: string): Promise<boolean>;
   /** Hides the secrets of all apps on the device in every text of a value. */
@@ -64,8 +75,22 @@ export interface DeviceApps {
 export interface AppsFeature extends Feature<typeof contract.apps> {
   readonly ofDevice: DeviceApps;
   readonly placing: Placing;
+  readonly rollouts: AppRollouts;
+  readonly backing: Backing;
   readonly logs: LogReads;
+  /** Counts the apps of each device; one without apps is missing. */
+  readonly countByDevice: (sql: SqlTx, scope: SystemScope, deviceIds: readonly string[]) => Promise<ReadonlyMap<string, DeviceAppCounts>>;
   readonly countByStatus: (scope: SystemScope) => Promise<ReadonlyMap<string, number>>;
+  /** Where a port of an app is on its device: the one with this number, or the page, or the first. */
+  readonly portOf: (
+    db: Clients,
+    scope: SystemScope,
+    appId: string,
+    port: number | undefined,
+  ) => Promise<{ readonly deviceId: string; readonly port: number } | null>;
+  readonly deviceOf: (db: Clients, scope: SystemScope, appId: string) => Promise<string | null>;
+  /** As the targets of bulk operations. */
+  readonly targets: { readonly named: typeof findNamedApps; readonly commandOf: typeof commandOfApp };
 }
 
 export const createAppFeature = (deps: AppsDeps): AppsFeature => {
@@ -76,6 +101,7 @@ export const createAppFeature = (deps: AppsDeps): AppsFeature => {
   const word = createAgentReports({ ...deps, steps, orders });
   const parts = { ...deps, steps, orders, contents };
   const logs = createAppLogs(deps);
+  const placing = createPlacing(parts);
   return {
     handlers: implement(contract.apps, {
       ...createTemplates(deps),
@@ -83,18 +109,35 @@ export const createAppFeature = (deps: AppsDeps): AppsFeature => {
       ...createAppChanges(parts),
       ...createAppSecrets(parts),
       ...createAppSnapshots(parts),
+      ...createAppMetrics(deps),
       ...logs.handlers,
     }),
     outcomes: { ...word.outcomes, ...logs.outcomes },
+    portOf: async (clients, scope, appId, port) => {
+      const app = await findApp(clients, scope, appId);
+      if (app === null) return null;
+      const ports = portsOfApp(app);
+      const found = port === undefined ? ports[0] : ports.find((each) => each === port);
+      return found === undefined ? null : { deviceId: app.deviceId, port: found };
+    },
+    deviceOf: async (clients, scope, appId) => (await findApp(clients, scope, appId))?.deviceId ?? null,
     hideFor: createHideFor(deps),
     logs: logs.reads,
     jobs: [logs.job, { name: "apps.forget", everyMs: HOUR_MS, run: () => forgetRemoved(db, secondsFromNow(-KEPT_DAYS * DAY_SECONDS, deps.clock.now())) }],
     counters: { apps: countApps },
+    countByDevice: countAppsByDevice,
     countByStatus: (scope) => countAppsByStatus(db, scope),
-    placing: createPlacing(parts),
+    targets: { named: findNamedApps, commandOf: commandOfApp },
+    rollouts: createAppRollouts(parts),
+    placing,
+    backing: createBacking({ ...parts, placing }),
     ofDevice: {
       desiredState: (scope, deviceId) => desiredState(db, scope, deviceId),
-      report: (scope, deviceId, report) => db.tx((tx) => word.report(tx, scope, deviceId, report)),
+      report: async (scope, deviceId, report) => {
+        const { heard, ...answer } = await db.tx((tx) => word.report(tx, scope, deviceId, report));
+        await keepFigures(db, scope, { version: report.version, apps: heard }, deps.clock.now());
+        return answer;
+      },
       sendLogs: logs.receive,
       hide: createHideOnDevice(deps),
     },

@@ -39,6 +39,8 @@ export interface Update {
   readonly event: "update" | "rollBack";
   readonly by: string;
   readonly rolledBackTo?: number | null;
+  /** The device must have got the order by then. */
+  readonly expiresAt?: Date | undefined;
 }
 
 export interface Orders {
@@ -51,7 +53,11 @@ export interface Orders {
   remove(tx: Tx, scope: SystemScope, app: AppRow, removal: { readonly by: string; readonly keepVolumes: boolean }): Promise<Ordered>;
 }
 
+/** Makes backups of apps that are about to be updated, if their template or a policy asks for it. A backup's command is ahead of the update's in the app's lane. */
+export type BackUpFirst = (tx: Tx, scope: SystemScope, appIds: readonly AppId[], by: string) => Promise<{ readonly notify: () => void }>;
+
 export interface OrdersDeps {
+  readonly backUpFirst: BackUpFirst;
   readonly enqueue: Enqueue;
   readonly emit: Emit;
   readonly steps: Steps;
@@ -63,30 +69,43 @@ interface Order {
   readonly by: string;
   readonly patch?: AppPatch;
   readonly rolledBackTo?: number | null;
+  readonly expiresAt?: Date | undefined;
 }
 
+export const both = (first: () => void, second: () => void) => (): void => {
+  first();
+  second();
+};
 const isGone = (error: unknown): boolean => isAppError(error) && error.code === "DEVICE_NOT_FOUND";
 
-export const createOrders = ({ enqueue, emit, steps }: OrdersDeps): Orders => {
-  const send = async (tx: Tx, scope: SystemScope, app: AppRow, { verb, by }: Pick<Order, "verb" | "by">) => {
-    const { appId, deviceId, revision, desiredVersion, timeoutSeconds } = app;
-    const { commandIds, notify } = await enqueue(tx, scope, [
-      orderOf(contract.apps.commands[verb], {
-        deviceId,
-        key: `${appId}:${revision}:${verb}:${desiredVersion}`,
-        orderedBy: by,
-        payload: { app: toDesired(app), desiredVersion },
-        executionTimeoutSeconds: timeoutSeconds,
-      }),
-    ]);
+/** The command that brings the app to what its row says. */
+export const commandFor = (app: AppRow, { verb, by, expiresAt }: Pick<Order, "verb" | "by" | "expiresAt">) => {
+  const { appId, deviceId, revision, desiredVersion, timeoutSeconds } = app;
+  const ordered = orderOf(contract.apps.commands[verb], {
+    deviceId,
+    key: `${appId}:${revision}:${verb}:${desiredVersion}`,
+    orderedBy: by,
+    payload: { app: toDesired(app), desiredVersion },
+    executionTimeoutSeconds: timeoutSeconds,
+  });
+  return { ...ordered, terms: { expiresAt } };
+};
+
+/** What an update changes in the app's row, beside its order. */
+export const revised = (app: AppRow, content: Content) =>
+  ({ ...content, revision: app.lastRevision + 1, lastRevision: app.lastRevision + 1, desiredState: "running" }) as const;
+
+export const createOrders = ({ enqueue, emit, steps, backUpFirst }: OrdersDeps): Orders => {
+  const send = async (tx: Tx, scope: SystemScope, app: AppRow, asked: Pick<Order, "verb" | "by" | "expiresAt">) => {
+    const { commandIds, notify } = await enqueue(tx, scope, [commandFor(app, asked)]);
     return { commandId: commandIds[0] ?? null, notify };
   };
 
-  const order = async (tx: Tx, scope: SystemScope, app: AppRow, { event, verb, by, patch = {}, rolledBackTo = null }: Order): Promise<Ordered> => {
+  const order = async (tx: Tx, scope: SystemScope, app: AppRow, { event, verb, by, patch = {}, rolledBackTo = null, expiresAt }: Order): Promise<Ordered> => {
     moveApp(app.status, event);
     const desiredVersion = await raiseDesired(tx, scope, app.deviceId);
     const change = { ...patch, desiredVersion };
-    const { commandId, notify } = await send(tx, scope, { ...app, ...change } as AppRow, { verb, by }); // as: a change holds plain values
+    const { commandId, notify } = await send(tx, scope, { ...app, ...change } as AppRow, { verb, by, expiresAt }); // as: a change holds plain values
     const saved = { ...change, commandId, cancelAsked: false, failure: null };
     return { app: await steps.take(tx, scope, app, { event, by, patch: saved, rolledBackTo }), notify };
   };
@@ -109,15 +128,15 @@ export const createOrders = ({ enqueue, emit, steps }: OrdersDeps): Orders => {
       const { commandId, notify } = await send(tx, scope, first, { verb: "deploy", by });
       return { app: await steps.insert(tx, scope, { ...made, commandId, createdBy: by }, by), notify };
     },
-    update: async (tx, scope, app, { content, event, by, rolledBackTo = null }) => {
+    update: async (tx, scope, app, { content, event, by, rolledBackTo = null, expiresAt }) => {
       moveApp(app.status, event);
+      const backup = event === "update" ? await backUpFirst(tx, scope, [app.appId], by) : null;
       const snapshot = await insertSnapshot(tx, scope, app, { automatic: true, metadata: {}, by });
       const { appId } = app;
       const data = { appId, snapshotId: snapshot.snapshotId, revision: app.revision, automatic: true };
       await emit(tx, [happened(scope, contract.apps.events.snapshotCreated, appId, data)]);
-      const revision = app.lastRevision + 1;
-      const patch = { ...content, revision, lastRevision: revision, desiredState: "running" } as const;
-      return order(tx, scope, app, { event, verb: "deploy", by, patch, rolledBackTo });
+      const ordered = await order(tx, scope, app, { event, verb: "deploy", by, patch: revised(app, content), rolledBackTo, expiresAt });
+      return backup === null ? ordered : { ...ordered, notify: both(backup.notify, ordered.notify) };
     },
     stop: (tx, scope, app, by) => order(tx, scope, app, { event: "stop", verb: "stop", by, patch: { desiredState: "stopped" } }),
     restart: (tx, scope, app, restart) => order(tx, scope, app, { event: "restart", verb: "restart", ...restart }),

@@ -1,5 +1,6 @@
 // Audit records as lines for other programs: NDJSON, or CSV that a spreadsheet opens without running any of it.
 import type { AuditLog } from "../../../protocol/index.ts";
+import { csvLine } from "../../core/rows/csv.ts";
 
 const COLUMNS: Readonly<Record<string, (log: AuditLog) => unknown>> = {
   sequence: ({ sequence }) => sequence,
@@ -22,17 +23,6 @@ const COLUMNS: Readonly<Record<string, (log: AuditLog) => unknown>> = {
   previousHash: ({ previousHash }) => previousHash,
   hash: ({ hash }) => hash,
 };
-
-/** Spreadsheets take text that begins so for a formula. */
-const FORMULA = /^[=+\-@\t\r]/;
-
-const cell = (value: unknown): string => {
-  const text = value === null ? "" : String(value);
-  const plain = FORMULA.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
-};
-
-const csvLine = (cells: readonly unknown[]): string => `${cells.map(cell).join(",")}\r\n`;
 
 export type Format = "ndjson" | "csv";
 

@@ -52,13 +52,6 @@ const TYPES: Readonly<Record<string, CommandType>> = {
   undeploy: onApp({ ...slow, risk: "danger" }),
   "update-app": onApp(slow),
   "rollback-app": onApp(slow),
-  "backup-create": onApp({ executionTimeoutSeconds: 6 * HOUR }),
-  "backup-restore": onApp({ risk: "danger", executionTimeoutSeconds: 6 * HOUR, redeliverSafe: false }),
-  "backup-verify": onApp({ risk: "none", executionTimeoutSeconds: 6 * HOUR }),
-  "volume-scan": type({ risk: "none", executionTimeoutSeconds: HOUR }),
-  "tunnel-up": type(),
-  "tunnel-down": type(),
-  "mesh-apply": type(),
   "secrets-rotate": type({ ttlSeconds: 7 * DAY }),
   "agent-config": type({ ttlSeconds: 7 * DAY }),
   "agent-update": type({ ...slow, lane: "host" }),
@@ -85,16 +78,14 @@ const SYSTEM_TYPES: Readonly<Record<string, CommandType>> = {
 
 const RESERVED = /^svc\./i;
 
-/** Null for a type that is not the gateway's own. */
-export const systemType = (name: string): CommandType | null => (Object.hasOwn(SYSTEM_TYPES, name) ? (SYSTEM_TYPES[name] ?? null) : null);
+const systemType = (name: string): CommandType | null => (Object.hasOwn(SYSTEM_TYPES, name) ? (SYSTEM_TYPES[name] ?? null) : null);
 
 /** Types that groups of the contract declare. Only their features order them. */
 const DECLARED: ReadonlyMap<string, DeclaredType> = new Map(
   Object.values<Group>(contract).flatMap(({ commands }) => Object.values(commands).map((declared) => [declared.type, declared] as const)),
 );
 
-/** Null for a type that no group declares. */
-export const declaredType = (name: string): CommandType | null => {
+const declaredType = (name: string): CommandType | null => {
   const declared = DECLARED.get(name);
   return declared === undefined ? null : { ...declared, permission: null };
 };
@@ -103,6 +94,13 @@ export const declaredType = (name: string): CommandType | null => {
 export const commandType = (name: string): CommandType | null => {
   if (RESERVED.test(name) || DECLARED.has(name)) return null;
   return Object.hasOwn(TYPES, name) ? (TYPES[name] ?? generic) : generic;
+};
+
+/** Every type, whoever may order it. Null for a name of the gateway's own that it does not have. */
+export const anyCommandType = (name: string): (CommandType & { readonly isOwn: boolean }) | null => {
+  const own = systemType(name);
+  const known = own ?? declaredType(name) ?? commandType(name);
+  return known === null ? null : { ...known, isOwn: own !== null };
 };
 
 const jsonSchema = (schema: z.ZodType, io: "input" | "output"): Record<string, unknown> => {

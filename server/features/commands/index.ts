@@ -10,13 +10,13 @@
 //    the session claims again with the lane and credit that became free.
 //
 // Every step after a commit is a hint. jobs.ts makes up for lost ones: the reaper ends what is past its deadline, the sweep finds what is due.
-import { type CommandId, contract } from "../../../protocol/index.ts";
+import { type CommandId, contract, isOpen } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Emit, Happened, Hint, SqlTx } from "../../core/events.ts";
 import { implement } from "../../core/feature.ts";
 import type { PollPresence } from "../../core/ports/agent-sessions.ts";
 import type { CommandHistory } from "../../core/ports/command-history.ts";
-import type { CommandDelivery, DeviceNotifier, DeviceRef, Enqueue } from "../../core/ports/delivery.ts";
+import type { CommandDelivery, DeviceNotifier, DeviceRef, Enqueue, EnqueueEach } from "../../core/ports/delivery.ts";
 import type { DeviceLookup } from "../../core/ports/lookups.ts";
 import type { Tracing } from "../../core/ports/trace.ts";
 import type { SystemScope } from "../../core/scope.ts";
@@ -27,11 +27,11 @@ import type { Log } from "../../platform/telemetry/log.ts";
 import type { Feature } from "../kit.ts";
 import { type CommandMeters, createCommandTelemetry } from "./command-telemetry.ts";
 import { createDatabaseClock } from "./database-clock.ts";
-import { createEnqueue } from "./enqueue.ts";
+import { createEnqueue, createEnqueueEach } from "./enqueue.ts";
 import { reaperJob, retentionJob, sweepJob } from "./jobs.ts";
 import { createAgentOperations } from "./operations/agent.ts";
-import { createCancelOperations, createCancelOrdered } from "./operations/cancel.ts";
-import { createQueueOperation } from "./operations/queue.ts";
+import { createCancelOperations, createCancelOrdered, createHoldUndelivered } from "./operations/cancel.ts";
+import { createCheckOrder, createQueueOperation } from "./operations/queue.ts";
 import { createQueueManyOperation } from "./operations/queue-many.ts";
 import { createReadOperations } from "./operations/read.ts";
 import { createOutcomes, type OutcomeRegistry } from "./outcomes.ts";
@@ -44,7 +44,7 @@ import { createWriteBeforeCancel } from "./sending/write-before-cancel.ts";
 import { type CommandSettings, defaultSettings } from "./settings.ts";
 import { writeSent } from "./store/claim.ts";
 import { lockOpen } from "./store/lock.ts";
-import { countOpen, findPending } from "./store/read.ts";
+import { countOpen, findCommand, findPending, findStates } from "./store/read.ts";
 import type { CommandRow } from "./store/rows.ts";
 import { countNewer } from "./store/stuck.ts";
 import { findHistories } from "./store/timeline.ts";
@@ -90,12 +90,24 @@ export interface CommandsDeps {
   readonly random?: () => number;
 }
 
+export interface OpenOrder {
+  readonly type: string;
+  readonly payload: Readonly<Record<string, unknown>>;
+  /** When the gateway gives it up. */
+  readonly deadlineAt: Date;
+}
+
 export interface Commands extends Feature<typeof contract.commands> {
   readonly jobs: readonly Job[];
   /** The queue as the agent channel uses it. */
   readonly delivery: CommandDelivery;
   /** Orders commands for other features. */
   readonly enqueue: Enqueue;
+  readonly enqueueEach: EnqueueEach;
+  /** Throws what the call `queue` would say of the order, whatever the device. */
+  readonly checkOrder: ReturnType<typeof createCheckOrder>;
+  /** How it stands with commands that another feature ordered. */
+  readonly statesOf: typeof findStates;
   /** Finds due commands for the sockets of this node now. */
   sweep(): Promise<void>;
   /** Answers every waiting call now and refuses new waits, because the node shuts down. */
@@ -112,6 +124,10 @@ export interface Commands extends Feature<typeof contract.commands> {
   resetDevice(tx: SqlTx, device: DeviceRef, reason: string): Promise<{ readonly canceled: number; readonly notify: () => void }>;
   /** Cancels a command that another feature ordered, in that feature's transaction. */
   readonly cancelOrdered: ReturnType<typeof createCancelOrdered>;
+  /** Holds those of another feature's orders that no device has, to cancel them in that feature's transaction. */
+  readonly holdUndelivered: ReturnType<typeof createHoldUndelivered>;
+  /** A command that the device has and has not ended; null for any other. */
+  openOrder(scope: SystemScope, deviceId: string, commandId: string): Promise<OpenOrder | null>;
   /** The number of commands that wait for the device, and the commands that it must cancel. */
   pending(device: DeviceRef): Promise<{ readonly queued: number; readonly cancel: readonly CommandId[] }>;
   /** Commands that a trace names, with their histories; those of other tenants are left out. */
@@ -166,7 +182,11 @@ export const createCommands = (deps: CommandsDeps): Commands => {
     }),
     delivery,
     enqueue: createEnqueue(parts),
+    enqueueEach: createEnqueueEach(parts),
+    checkOrder: createCheckOrder(parts),
+    statesOf: findStates,
     cancelOrdered: createCancelOrdered(parts),
+    holdUndelivered: createHoldUndelivered(parts),
     jobs: [reaperJob(parts), sweep, waiters.job, retentionJob(parts), outcomes.job],
     sweep: sweep.now,
     endWaits: waiters.close,
@@ -189,6 +209,12 @@ export const createCommands = (deps: CommandsDeps): Commands => {
         () => "system",
       );
       return { canceled: made.length, notify: () => afterCommit.changed(made) };
+    },
+    openOrder: async (scope, deviceId, commandId) => {
+      const row = await findCommand(db, scope, commandId, deviceId);
+      if (row === null || !isOpen(row.status)) return null;
+      const deadlineMs = row.execDeadlineAt ?? (row.expiresAt ?? row.issuedAt) + row.execTimeoutSeconds * 1_000;
+      return { type: row.type, payload: row.payload, deadlineAt: new Date(deadlineMs) };
     },
     histories: (scope, commandIds) => findHistories(db, scope, commandIds),
     pending: (device) => findPending(deps.db, device),

@@ -30,6 +30,10 @@ export interface Outcomes {
    * the feature takes that for a failure.
    */
   handle(tx: SqlTx, ended: readonly CommandRow[]): Promise<ReadonlySet<string>>;
+  /** Whether its feature wants to know how the command gets on. */
+  follows(type: string): boolean;
+  /** Call it after saving the rows, in the same transaction. */
+  progress(tx: SqlTx, working: readonly CommandRow[]): Promise<void>;
   /** Retries handlers that threw. */
   readonly job: Job;
 }
@@ -91,6 +95,22 @@ export const createOutcomes = ({ db, registry, onError }: OutcomesDeps): Outcome
         else if (row.late) await removeUntold(tx, row.commandId);
       }
       return misfits;
+    },
+    follows: (type) => registry.get(type)?.progress !== undefined,
+    progress: async (sqlTx, working) => {
+      const tx = sqlTx as Tx; // as: see above
+      for (const { tenantId, traceparent, commandId, deviceId, type, progress } of working) {
+        const { pct = null, stage = null, bytesDone = null, bytesTotal = null } = progress ?? {};
+        await tx.query("savepoint progress");
+        try {
+          await registry.get(type)?.progress?.(tx, { scope: { tenantId, traceparent }, commandId, deviceId, percent: pct, stage, bytesDone, bytesTotal });
+          await tx.query("release savepoint progress");
+        } catch (error) {
+          if (isConflict(error) || isUnavailable(error)) throw error;
+          onError(new Error(`the progress of ${commandId} (${type}) could not be handled`, { cause: error }));
+          await tx.query("rollback to savepoint progress");
+        }
+      }
     },
     job: {
       name: "commands.outcomes",

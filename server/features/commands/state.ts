@@ -50,6 +50,9 @@ export type Patch = Partial<CommandState>;
 export interface CommandProgress {
   readonly pct: number | null;
   readonly message: string | null;
+  readonly stage?: string;
+  readonly bytesDone?: number;
+  readonly bytesTotal?: number;
 }
 
 export interface AckEvent {

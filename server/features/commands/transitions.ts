@@ -21,7 +21,7 @@ export interface Transition {
 
 export interface TransitionsDeps {
   readonly emit: Emit;
-  readonly outcomes: Pick<Outcomes, "has" | "handle">;
+  readonly outcomes: Pick<Outcomes, "has" | "handle" | "follows" | "progress">;
   readonly nodeId: string;
   readonly settings: CommandSettings;
   /** Evenly spread in [0, 1). */
@@ -84,6 +84,11 @@ export const createTransitions = ({ emit, outcomes: featureOutcomes, nodeId, set
       // Sent together, they share one round trip, where possible with the COMMIT.
       const written = Promise.all([saved, events.length > 0 ? emit(tx, events) : null]);
       const owned = ends.flatMap(({ row }) => (featureOutcomes.has(row.type) ? [row] : []));
+      const working = changed.flatMap(({ after }) => (after.status === "running" && featureOutcomes.follows(after.type) ? [after] : []));
+      if (working.length > 0) {
+        await written;
+        await featureOutcomes.progress(tx, working);
+      }
       if (owned.length > 0) {
         await written;
         return { effects, transitions, misfits: await featureOutcomes.handle(tx, owned) };

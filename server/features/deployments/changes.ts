@@ -33,6 +33,9 @@ type H = Handlers<typeof contract.deployments>;
 const unknown = (deploymentId: string): AppError => new AppError("DEPLOYMENT_NOT_FOUND", { details: { deploymentId } });
 const taken = (name: string): AppError => new AppError("DEPLOYMENT_ALREADY_EXISTS", { details: { name } });
 
+/** The name of a deployment that nobody named. */
+const nameFor = (templateId: string | null, deploymentId: string): string => `${templateId ?? "group"}-${deploymentId.slice(-6).toLowerCase()}`;
+
 interface Work {
   readonly tx: Tx;
   readonly scope: TenantScope;
@@ -97,7 +100,9 @@ export const createDeploymentChanges = (deps: DeploymentChangesDeps) => {
   const place = async ({ tx, scope, afterwards }: Work, row: DeploymentRow, deviceId: DeviceId, secrets: Readonly<Record<string, string>>): Promise<void> => {
     const { title, ...content } = placing().contents.prepare(scope, row.template ?? "", row.configuration ?? {});
     const { deploymentId, timeoutSeconds } = row;
-    afterwards((await placing().install(tx, scope, { content, deviceId, deploymentId, name: title, timeoutSeconds, secrets })).notify);
+    // People know an app by the name that they gave.
+    const name = row.name === nameFor(row.template, deploymentId) ? title : row.name;
+    afterwards((await placing().install(tx, scope, { content, deviceId, deploymentId, name, timeoutSeconds, secrets })).notify);
   };
 
   return { find, start, stop, place, prepareCancel, doing };
@@ -114,7 +119,7 @@ export const createCreation =
     const content = templateId === undefined ? null : placing().contents.prepare(scope, templateId, configuration);
     const by = actorOf(scope.principal);
     const deploymentId = newId("dep");
-    const called = name ?? `${templateId ?? "group"}-${deploymentId.slice(-6).toLowerCase()}`;
+    const called = name ?? nameFor(templateId ?? null, deploymentId);
     return commit(async (tx, afterwards) => {
       await plan.require(tx, scope, "deployments", 1);
       if (deviceId !== undefined) await placing().requireDevice(tx, scope, deviceId);

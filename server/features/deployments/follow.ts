@@ -1,14 +1,22 @@
-// Moves a deployment with its app, in the same transaction: state, revisions, timeline and event.
+// Moves deployments with their apps, in the same transaction: state, revisions, timeline and event.
 import type { z } from "zod";
-import { contract, type DeploymentId } from "../../../protocol/index.ts";
+import { contract } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { type Emit, type Happened, happened } from "../../core/events.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import { addTimelineStep } from "../../core/structures/timeline.ts";
-import type { AppMove, FollowApp } from "../apps/index.ts";
+import type { AppMove, FollowApps } from "../apps/index.ts";
 import { canMoveDeployment, type DeploymentEvent, moveDeployment } from "./states.ts";
-import { type DeploymentChange, type DeploymentRow, insertRevision, lockDeployment, saveDeployment } from "./store/deployments.ts";
+import {
+  type DeploymentChange,
+  type DeploymentRow,
+  insertRevisions,
+  lockDeployments,
+  type NewRevision,
+  saveDeployment,
+  saveFollowed,
+} from "./store/deployments.ts";
 
 export interface FollowDeps {
   readonly clock: Clock;
@@ -48,19 +56,25 @@ export interface DeploymentStep {
 }
 export type TakeStep = (tx: Tx, scope: SystemScope, row: DeploymentRow, step: DeploymentStep) => Promise<DeploymentRow>;
 
+/** Throws INVALID_STATE_TRANSITION unless the deployment's states list the change. */
+const stepped = (row: DeploymentRow, { event, by, patch = {}, reason = null }: DeploymentStep, at: Date): DeploymentChange => {
+  const to = moveDeployment(row.status, event);
+  const next = { ...row, ...patch } as DeploymentRow; // as: a change holds plain values
+  const revision = event === "ran" ? (next.currentRevision ?? next.revision) : next.revision;
+  const timeline = addTimelineStep(row.timeline, { at: at.toISOString(), from: row.status, to, by, revision, commandId: next.commandId, reason });
+  return { ...patch, ...(to === "deleted" ? { deletedAt: at } : {}), status: to, timeline };
+};
+
+// That the agent has begun is a step without an event of its own.
+const eventOf = (scope: SystemScope, row: DeploymentRow, event: DeploymentEvent, previous: DeploymentRow["status"]): readonly Happened<typeof started>[] =>
+  event === "began" ? [] : [told(scope, row, event, previous) as Happened<typeof started>]; // as: a union of events, each with its own payload
+
 /** Throws INVALID_STATE_TRANSITION unless the deployment's states list the change. The deployment is locked. */
 export const createTakeStep =
   ({ clock, emit }: FollowDeps): TakeStep =>
-  async (tx, scope, row, { event, by, patch = {}, reason = null }) => {
-    const to = moveDeployment(row.status, event);
-    const next = { ...row, ...patch } as DeploymentRow; // as: a change holds plain values
-    const at = clock.now();
-    const revision = event === "ran" ? (next.currentRevision ?? next.revision) : next.revision;
-    const timeline = addTimelineStep(row.timeline, { at: at.toISOString(), from: row.status, to, by, revision, commandId: next.commandId, reason });
-    const deletedAt = to === "deleted" ? { deletedAt: at } : {};
-    const saved = await saveDeployment(tx, scope, row.deploymentId, { ...patch, ...deletedAt, status: to, timeline });
-    // That the agent has begun is a step without an event of its own.
-    if (event !== "began") await emit(tx, [told(scope, saved, event, row.status) as Happened<typeof started>]); // as: a union of events, each with its own payload
+  async (tx, scope, row, step) => {
+    const saved = await saveDeployment(tx, scope, row.deploymentId, stepped(row, step, clock.now()));
+    await emit(tx, eventOf(scope, saved, step.event, row.status));
     return saved;
   };
 
@@ -101,24 +115,42 @@ const mirrored = ({ app }: AppMove): DeploymentChange => ({
   failure: app.failure,
 });
 
-const revise = async (tx: Tx, scope: SystemScope, row: DeploymentRow, { app, by, rolledBackTo }: AppMove): Promise<void> => {
-  if (app.lastRevision <= row.revision) return;
+const revisionOf = (row: DeploymentRow, { app, by, rolledBackTo }: AppMove): readonly NewRevision[] => {
+  if (app.lastRevision <= row.revision) return [];
   const { appType, templateVersion, config, spec, lastRevision: revision } = app;
-  await insertRevision(tx, scope, { deploymentId: row.deploymentId, revision, appType, templateVersion, config, spec, rolledBackTo, createdBy: by });
+  return [{ deploymentId: row.deploymentId, revision, appType, templateVersion, config, spec, rolledBackTo, createdBy: by }];
 };
 
-export const createFollow = (take: TakeStep): FollowApp => {
-  return async (tx, scope, move) => {
+export const createFollow =
+  ({ clock, emit }: FollowDeps): FollowApps =>
+  async (tx, scope, moves) => {
     const { tenantId, traceparent } = scope;
     // A deployment that a limited caller does not see is moved all the same.
     const own = { tenantId, ...(traceparent === undefined ? {} : { traceparent }) };
-    const row = await lockDeployment(tx, own, move.app.deploymentId as DeploymentId); // as: only an app with a deployment is followed
-    if (row === null) return;
-    await revise(tx, own, row, move);
-    const patch = { ...mirrored(move), ...(move.event === "ran" ? { currentRevision: move.app.revision } : {}) };
-    const events = eventsOf(row, move);
-    if (events.length === 0) await saveDeployment(tx, own, row.deploymentId, patch);
-    let at = row;
-    for (const event of events) at = await take(tx, scope, at, { event, by: move.by, patch, reason: move.app.failure?.reason ?? null });
+    const ids = moves.flatMap(({ app }) => app.deploymentId ?? []);
+    const rows = await lockDeployments(tx, own, ids);
+    const followed = moves.flatMap((move) => {
+      const row = rows.get(move.app.deploymentId ?? "");
+      return row === undefined ? [] : [{ row, move }];
+    });
+    await insertRevisions(
+      tx,
+      own,
+      followed.flatMap(({ row, move }) => revisionOf(row, move)),
+    );
+    const events: Happened<typeof started>[] = [];
+    const saved = followed.map(({ row, move }) => {
+      const patch = { ...mirrored(move), ...(move.event === "ran" ? { currentRevision: move.app.revision } : {}) };
+      const happening = eventsOf(row, move);
+      let at = { ...row, ...(happening.length === 0 ? patch : {}), version: row.version + Math.max(1, happening.length) } as DeploymentRow; // as: plain values
+      for (const event of happening) {
+        const next = { ...at, ...stepped(at, { event, by: move.by, patch, reason: move.app.failure?.reason ?? null }, clock.now()) } as DeploymentRow;
+        events.push(...eventOf(scope, next, event, at.status));
+        at = next;
+      }
+      return at;
+    });
+    if (saved.length === 0) return;
+    await saveFollowed(tx, own, saved);
+    await emit(tx, events);
   };
-};

@@ -5,12 +5,12 @@ import { AppError } from "../../core/errors.ts";
 import { implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import type { FollowApp, LogReads, Placing } from "../apps/index.ts";
+import type { FollowApps, LogReads, Placing } from "../apps/index.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
 import { createAgain, createChange, createCreation, createDeploymentChanges, createRemoval } from "./changes.ts";
 import { createFollow, createTakeStep } from "./follow.ts";
 import { createDeploymentReads } from "./reads.ts";
-import { lockDeployment } from "./store/deployments.ts";
+import { commandOfDeployment, findNamedDeployments, lockDeployment } from "./store/deployments.ts";
 import { countByTenant, countDeploymentsByStatus, findForDevices, hasGroup, insertDefault } from "./store/groups.ts";
 
 /** Deployments as groups: each device belongs to one, and every tenant has a default one from the start. */
@@ -31,9 +31,11 @@ export interface DeploymentsDeps extends Pick<FeatureKit, "db" | "clock" | "unti
 }
 
 export interface Deployments extends Feature<typeof contract.deployments> {
-  readonly follow: FollowApp;
+  readonly follow: FollowApps;
   /** Throws unless the deployment waits for its app. */
   adopt(tx: Tx, scope: SystemScope, deploymentId: string): Promise<void>;
+  /** As the targets of bulk operations. */
+  readonly targets: { readonly named: typeof findNamedDeployments; readonly commandOf: typeof commandOfDeployment };
 }
 
 export const createDeployments = (deps: DeploymentsDeps): Deployments => {
@@ -54,7 +56,8 @@ export const createDeployments = (deps: DeploymentsDeps): Deployments => {
         return work.doing(cancel)(call, input);
       },
     }),
-    follow: createFollow(take),
+    targets: { named: findNamedDeployments, commandOf: commandOfDeployment },
+    follow: createFollow(deps),
     adopt: async (tx, scope, deploymentId) => {
       const row = await lockDeployment(tx, scope, deploymentId);
       if (row === null) throw new AppError("DEPLOYMENT_NOT_FOUND", { details: { deploymentId } });

@@ -3,6 +3,7 @@ import type { contract, Deployment } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Handlers } from "../../core/feature.ts";
+import { pageWithActors, withActor, withActors } from "../../core/people/actors.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/database/db.ts";
 import type { LogReads, Placing } from "../apps/index.ts";
@@ -43,20 +44,21 @@ export const createDeploymentReads = ({ db, clock, until, placing, logs }: Deplo
     return row;
   };
   return {
-    list: ({ scope }, query) => pageOfDeployments(db, scope, query),
+    list: async ({ scope }, query) => pageWithActors(db, scope, await pageOfDeployments(db, scope, query)),
     listOfTenant: async ({ scope, fail }, { tenantId, ...query }) => {
       if (tenantId !== scope.tenantId) throw fail("TENANT_NOT_FOUND", { tenantId });
-      return pageOfDeployments(db, scope, query);
+      return pageWithActors(db, scope, await pageOfDeployments(db, scope, query));
     },
-    get: async ({ scope }, { deploymentId }) => toDeployment(await find(scope, deploymentId)),
-    wait: ({ scope, signal }, { deploymentId, status, timeout: seconds }) => {
+    get: async ({ scope }, { deploymentId }) => withActor(db, scope, toDeployment(await find(scope, deploymentId))),
+    wait: async ({ scope, signal }, { deploymentId, status, timeout: seconds }) => {
       const read = async (): Promise<Deployment> => toDeployment(await find(scope, deploymentId));
-      return until(scope, { subjectId: deploymentId, seconds, signal, read, isDone: (deployment) => status.includes(deployment.status) });
+      const reached = await until(scope, { subjectId: deploymentId, seconds, signal, read, isDone: (deployment) => status.includes(deployment.status) });
+      return withActor(db, scope, reached);
     },
     plan: createPlanning({ db, placing }, find),
     listRevisions: async ({ scope }, query) => {
       await find(scope, query.deploymentId);
-      return pageOfRevisions(db, scope, query);
+      return pageWithActors(db, scope, await pageOfRevisions(db, scope, query));
     },
     listApps: async ({ scope }, { deploymentId }) => {
       await find(scope, deploymentId);
@@ -64,7 +66,10 @@ export const createDeploymentReads = ({ db, clock, until, placing, logs }: Deplo
     },
     timeline: async ({ scope }, { deploymentId }) => {
       const { timeline, commandId, deviceId, status } = await find(scope, deploymentId);
-      return { items: [...timeline], waitsFor: commandId !== null && deviceId !== null && isInProgress(status) ? { commandId, deviceId } : null };
+      return {
+        items: await withActors(db, scope, timeline),
+        waitsFor: commandId !== null && deviceId !== null && isInProgress(status) ? { commandId, deviceId } : null,
+      };
     },
     logs: async ({ scope, signal }, { deploymentId, ...asked }) => {
       await find(scope, deploymentId);

@@ -5,6 +5,7 @@ import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/database/db.ts";
+import { type CountApps, createWithApps } from "./app-counts.ts";
 import { findKnown } from "./store/devices.ts";
 import { addToFleet, countByFleet, type FleetCounts, type FleetRef, inFleet, removeFromFleet, summarizeFleet } from "./store/fleets.ts";
 import { listDevices } from "./store/list.ts";
@@ -28,7 +29,15 @@ export interface FleetDevices {
   removeAll(tx: Tx, scope: SystemScope, fleetId: string): Promise<void>;
 }
 
-export const createFleetDevices = ({ db, clock }: { readonly db: Db; readonly clock: Clock }, forget: Visibility["forget"]): FleetDevices => {
+interface FleetDevicesDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly countApps: CountApps;
+}
+
+export const createFleetDevices = (deps: FleetDevicesDeps, forget: Visibility["forget"]): FleetDevices => {
+  const { db, clock } = deps;
+  const withApps = createWithApps(deps);
   const moved = ({ tenantId }: SystemScope, deviceIds: readonly string[]): Moved => ({
     any: deviceIds.length > 0,
     forget: () => {
@@ -41,7 +50,10 @@ export const createFleetDevices = ({ db, clock }: { readonly db: Db; readonly cl
     if (deviceId !== undefined) throw new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
   };
   return {
-    list: (scope, query, fleet) => listDevices(db, scope, query, { now: clock.now(), among: inFleet(fleet) }),
+    list: async (scope, query, fleet) => {
+      const { items, ...page } = await listDevices(db, scope, query, { now: clock.now(), among: inFleet(fleet) });
+      return { items: await withApps(scope, items), ...page };
+    },
     count: countByFleet,
     summarize: (scope, fleet) => summarizeFleet(db, scope, fleet),
     add: async (tx, scope, fleetId, deviceIds) => {

@@ -7,7 +7,7 @@ import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
-import type { DuplicateProbe, Machine } from "../../core/ports/agent-sessions.ts";
+import type { DuplicateProbe } from "../../core/ports/agent-sessions.ts";
 import type { AuditTrail } from "../../core/ports/audit.ts";
 import type { DeviceRef, Enqueue } from "../../core/ports/delivery.ts";
 import type { SecurityWatch } from "../../core/ports/security.ts";
@@ -19,6 +19,7 @@ import type { Job } from "../../platform/jobs.ts";
 import type { SecretBox } from "../../platform/keys/secrets.ts";
 import type { DeploymentGroups } from "../deployments/index.ts";
 import type { Feature } from "../kit.ts";
+import { reachable } from "./addresses.ts";
 import { type Agents, createAgentRegistry } from "./agent-registry.ts";
 import { type AnyDevice, createAnyDevice } from "./any-device.ts";
 import { createEnrol, createReissue, type Enrol, type PlanGuard, type Reissue, type ResetCommands } from "./enrol.ts";
@@ -37,12 +38,16 @@ import {
   findDevice,
   findDeviceSummary,
   findKnown,
+  findMachines,
+  findRestic,
   listIds,
+  type NetworkPlace,
   removeDevice,
   updateDevice,
 } from "./store/devices.ts";
 import { findByFingerprint, type KnownMachine } from "./store/enrol.ts";
-import { describeDevice, fencePresence } from "./store/presence.ts";
+import { describeDevice, fencePresence, type MachineReport } from "./store/presence.ts";
+import { createTargets, type DeviceTargets } from "./targets.ts";
 import { createVisibility, type Visibility } from "./visibility.ts";
 
 export { createAgentSessions } from "./agent-sessions.ts";
@@ -54,7 +59,7 @@ export type { DeviceSummary } from "./store/devices.ts";
 /** For the plan. */
 export type { KnownMachine } from "./store/enrol.ts";
 export { findSeen } from "./store/seen.ts";
-export type { Agents, DeviceSettings, Enrol, PlanGuard, Presence };
+export type { Agents, DeviceSettings, DeviceTargets, Enrol, PlanGuard, Presence };
 export { deviceSettings };
 
 export interface DevicesDeps extends DeviceReadsDeps {
@@ -94,6 +99,10 @@ export interface Devices extends Feature<typeof contract.devices>, Omit<Visibili
   findSummary(scope: SystemScope, deviceId: string): Promise<DeviceSummary | null>;
   /** The devices among these that the tenant has. */
   known(tx: Clients, scope: SystemScope, deviceIds: readonly string[]): Promise<ReadonlySet<string>>;
+  /** Throws BACKUP_ENGINE_MISSING if the device's agent has said that it has no restic. */
+  requireRestic(db: Clients, scope: SystemScope, deviceId: string): Promise<void>;
+  /** Where these devices are in their networks. */
+  machines(db: Clients, scope: SystemScope, deviceIds: readonly string[]): Promise<ReadonlyMap<string, NetworkPlace>>;
   /** All devices that the caller sees, removed ones too. */
   ids(scope: SystemScope): Promise<readonly string[]>;
   /** How many devices have each status. */
@@ -101,8 +110,10 @@ export interface Devices extends Feature<typeof contract.devices>, Omit<Visibili
   /** For administrators of the installation. */
   readonly anyDevice: AnyDevice;
   readonly ofFleets: FleetDevices;
+  /** As the targets of bulk operations. */
+  readonly targets: DeviceTargets;
   /** Stores what the machine reports about itself and returns the time of the update; undefined when the device is gone. */
-  describe(scope: SystemScope, report: { readonly deviceId: string; readonly machine: Machine; readonly inventory: object }): Promise<Date | undefined>;
+  describe(scope: SystemScope, report: Omit<MachineReport, "addresses"> & { readonly ipAddresses?: readonly string[] | undefined }): Promise<Date | undefined>;
 }
 
 export const createDevices = (deps: DevicesDeps): Devices => {
@@ -136,13 +147,19 @@ export const createDevices = (deps: DevicesDeps): Devices => {
     jobs: [...presence.jobs, ...registry.jobs],
     find: (scope, deviceId) => findDevice(db, scope, deviceId, deps.clock.now()),
     findSummary: (scope, deviceId) => findDeviceSummary(db, scope, deviceId),
+    requireRestic: async (tx, scope, deviceId) => {
+      if ((await findRestic(tx, scope, deviceId)) === null)
+        throw new AppError("BACKUP_ENGINE_MISSING", { details: { deviceId, install: "apt-get install restic" } });
+    },
     known: findKnown,
+    machines: findMachines,
     ids: (scope) => listIds(db, scope),
     states: (scope) => countDevicesByStatus(db, scope),
     counters: { hosts: countDevices },
-    describe: (scope, report) => describeDevice(db, scope, report),
+    describe: (scope, { ipAddresses, ...report }) => describeDevice(db, scope, { ...report, addresses: ipAddresses && reachable(ipAddresses) }),
     anyDevice: createAnyDevice(deps),
     ofFleets: createFleetDevices(deps, forget),
+    targets: createTargets(emit, forget),
   };
 };
 

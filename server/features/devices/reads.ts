@@ -1,5 +1,5 @@
 // Reads of devices, and the end of a device's connection, which changes no row.
-import { CLOSE, type contract, type Device, type DeviceId, type DeviceMetrics } from "../../../protocol/index.ts";
+import { CLOSE, type contract, type Device, type DeviceId, type DeviceMetrics, type DeviceQuery, type Page } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Handlers } from "../../core/feature.ts";
 import type { Evictor } from "../../core/ports/agent-sessions.ts";
@@ -7,10 +7,12 @@ import { findEventVersion } from "../../core/rows/event-version.ts";
 import { partOf } from "../../core/rows/records.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { FeatureKit } from "../kit.ts";
+import { type CountApps, createWithApps } from "./app-counts.ts";
 import { findDevice, findDeviceSummary, getDevices } from "./store/devices.ts";
 import { countGroups, listDevices } from "./store/list.ts";
 
 export interface DeviceReadsDeps extends Pick<FeatureKit, "db" | "clock" | "until"> {
+  readonly countApps: CountApps;
   readonly evictor: Evictor;
   /** What the device reported over time. */
   readonly history: (scope: SystemScope, deviceId: DeviceId, range: DeviceMetrics["range"]) => Promise<DeviceMetrics>;
@@ -20,27 +22,37 @@ type Names = "list" | "listHosts" | "listPartial" | "getMany" | "summary" | "get
 
 const unknown = (deviceId: string): AppError => new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
 
-export const createReadHandlers = ({ db, clock, evictor, history, until }: DeviceReadsDeps): Pick<Handlers<typeof contract.devices>, Names> => {
+export const createReadHandlers = (deps: DeviceReadsDeps): Pick<Handlers<typeof contract.devices>, Names> => {
+  const { db, clock, evictor, history, until } = deps;
+  const withApps = createWithApps(deps);
   const find = async (scope: SystemScope, deviceId: DeviceId): Promise<Device> => {
     const device = await findDevice(db, scope, deviceId, clock.now());
     if (device === undefined) throw unknown(deviceId);
     return device;
   };
+  const shown = async (scope: SystemScope, device: Device): Promise<Device> => (await withApps(scope, [device]))[0] ?? device;
+  const list = async (scope: SystemScope, query: DeviceQuery): Promise<Page<Device>> => {
+    const { items, ...page } = await listDevices(db, scope, query, { now: clock.now() });
+    return { items: await withApps(scope, items), ...page };
+  };
   return {
-    list: ({ scope }, query) => listDevices(db, scope, query, { now: clock.now() }),
-    listHosts: ({ scope }, query) => listDevices(db, scope, query, { now: clock.now() }),
+    list: ({ scope }, query) => list(scope, query),
+    listHosts: ({ scope }, query) => list(scope, query),
     listPartial: async ({ scope }, { fields, ...query }) => {
-      const { items, ...page } = await listDevices(db, scope, query, { now: clock.now() });
+      const { items, ...page } = await list(scope, query);
       return { items: items.map((device) => partOf(device, "deviceId", fields)), ...page };
     },
-    getMany: async ({ scope }, { ids }) => ({ items: await getDevices(db, scope, ids, clock.now()) }),
+    getMany: async ({ scope }, { ids }) => ({ items: await withApps(scope, await getDevices(db, scope, ids, clock.now())) }),
     summary: async ({ scope }, { groupBy }) => {
       const version = await findEventVersion(db, scope);
       return { ...(await countGroups(db, scope, groupBy)), version };
     },
-    get: ({ scope }, { deviceId }) => find(scope, deviceId),
-    wait: ({ scope, signal }, { deviceId, status, timeout: seconds }) =>
-      until(scope, { subjectId: deviceId, seconds, signal, read: () => find(scope, deviceId), isDone: (device) => status.includes(device.status) }),
+    get: async ({ scope }, { deviceId }) => shown(scope, await find(scope, deviceId)),
+    wait: async ({ scope, signal }, { deviceId, status, timeout: seconds }) =>
+      shown(
+        scope,
+        await until(scope, { subjectId: deviceId, seconds, signal, read: () => find(scope, deviceId), isDone: (device) => status.includes(device.status) }),
+      ),
     metrics: async ({ scope }, { deviceId, range }) => {
       if ((await findDeviceSummary(db, scope, deviceId)) === null) throw unknown(deviceId);
       return history(scope, deviceId, range);

@@ -1,12 +1,13 @@
 // Fleets: groups of devices, and what members, keys and invites can be limited to.
-import { contract, type Fleet } from "../../../protocol/index.ts";
+import { contract, type Fleet, type FleetSummary } from "../../../protocol/index.ts";
 import { isLimited, type ToLimit } from "../../core/access.ts";
-import type { Tx } from "../../core/database.ts";
+import type { Clients, Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
-import { actorOf, type SystemScope } from "../../core/scope.ts";
+import { withActor, withActors } from "../../core/people/actors.ts";
+import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts";
 import type { FleetDevices } from "../devices/index.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
 import { createRequireUnused, createToLimit, type FindReferences, followsStatus, holdForLimit } from "./device-limits.ts";
@@ -19,11 +20,18 @@ export interface FleetsDeps extends Pick<FeatureKit, "db" | "emit" | "plan"> {
   readonly findReferences: FindReferences;
   /** A dynamic fleet has another selector, so limits to it select other devices. */
   readonly limitsChanged: () => void;
+  /** The rollouts of the fleet that have not ended, at most so many. */
+  readonly liveRollouts: (db: Clients, scope: SystemScope, fleetId: string, limit: number) => Promise<readonly string[]>;
+  readonly countLiveRollouts: (db: Tx, scope: SystemScope, fleetIds: readonly string[]) => Promise<ReadonlyMap<string, number>>;
+  readonly complianceOf: (db: Tx, scope: TenantScope, fleet: StoredFleet) => Promise<FleetSummary["compliance"]>;
+  readonly requirePolicy: (db: Clients, scope: SystemScope, updatePolicyId: string) => Promise<void>;
 }
 
 export interface Fleets extends Feature<typeof contract.fleets> {
   readonly toLimit: ToLimit;
   readonly holdForLimit: typeof holdForLimit;
+  /** As it is stored, for a fleet that the caller sees. */
+  readonly find: (db: Clients, scope: SystemScope, fleetId: string) => Promise<StoredFleet | null>;
 }
 
 export const createFleets = (deps: FleetsDeps): Fleets => ({
@@ -31,8 +39,10 @@ export const createFleets = (deps: FleetsDeps): Fleets => ({
   counters: { fleets: countFleets },
   toLimit: createToLimit(deps.db),
   holdForLimit,
+  find: findFleet,
 });
 
+const MAX_SHOWN = 20;
 const unknown = (fleetId: string): AppError => new AppError("FLEET_NOT_FOUND", { details: { fleetId } });
 const refused = (path: string, reason: string, message: string): AppError =>
   new AppError("VALIDATION_FAILED", { details: { reason, issues: [{ path, code: "custom", message }] } });
@@ -42,15 +52,21 @@ const changedMeanwhile = async (tx: Tx, scope: SystemScope, fleetId: string): Pr
   return fleet === null ? unknown(fleetId) : new AppError("VERSION_CONFLICT", { details: { currentVersion: fleet.version } });
 };
 
-const createCounted = ({ devices }: Pick<FleetsDeps, "devices">) => {
+const createCounted = ({ devices, countLiveRollouts }: Pick<FleetsDeps, "devices" | "countLiveRollouts">) => {
   const countedAll = async (db: Tx, scope: SystemScope, fleets: readonly StoredFleet[]): Promise<Fleet[]> => {
     const counts = await devices.count(db, scope, fleets);
-    return fleets.map((fleet) => ({ ...fleet, deviceCount: counts.get(fleet.fleetId) ?? 0 }));
+    const live = await countLiveRollouts(
+      db,
+      scope,
+      fleets.map(({ fleetId }) => fleetId),
+    );
+    return fleets.map((fleet) => ({ ...fleet, deviceCount: counts.get(fleet.fleetId) ?? 0, activeRollouts: live.get(fleet.fleetId) ?? 0 }));
   };
-  const counted = async (db: Tx, scope: SystemScope, fleet: StoredFleet): Promise<Fleet> => ({
-    ...fleet,
-    deviceCount: (await devices.count(db, scope, [fleet])).get(fleet.fleetId) ?? 0,
-  });
+  const counted = async (db: Tx, scope: SystemScope, fleet: StoredFleet): Promise<Fleet> => {
+    const [shown] = await countedAll(db, scope, [fleet]);
+    if (shown === undefined) throw new Error("a fleet got lost");
+    return shown;
+  };
   return { countedAll, counted };
 };
 
@@ -71,19 +87,24 @@ const createReads = (deps: FleetsDeps): Pick<Handlers<typeof contract.fleets>, R
   return {
     list: async ({ scope }, query) => {
       const { items, ...page } = await pageOfFleets(db, scope, query, await visible(scope));
-      return { items: await countedAll(db, scope, items), ...page };
+      return { items: await withActors(db, scope, await countedAll(db, scope, items)), ...page };
     },
-    get: ({ scope }, { fleetId }) => find(scope, fleetId),
+    get: async ({ scope }, { fleetId }) => withActor(db, scope, await find(scope, fleetId)),
     listDevices: async ({ scope }, query) => devices.list(scope, query, await find(scope, query.fleetId)),
     summary: async ({ scope }, { fleetId }) => {
       const fleet = await find(scope, fleetId);
-      return { fleetId: fleet.fleetId, deviceCount: fleet.deviceCount, ...(await devices.summarize(scope, fleet)) };
+      return {
+        fleetId: fleet.fleetId,
+        deviceCount: fleet.deviceCount,
+        ...(await devices.summarize(scope, fleet)),
+        compliance: await deps.complianceOf(db, scope, fleet),
+      };
     },
   };
 };
 
 const createChanges = (deps: FleetsDeps): Pick<Handlers<typeof contract.fleets>, "create" | "update" | "remove"> => {
-  const { emit, plan, devices, limitsChanged } = deps;
+  const { emit, plan, devices, limitsChanged, requirePolicy } = deps;
   const { created, updated, deleted } = contract.fleets.events;
   const { counted } = createCounted(deps);
   const requireUnused = createRequireUnused(deps.findReferences);
@@ -100,14 +121,15 @@ const createChanges = (deps: FleetsDeps): Pick<Handlers<typeof contract.fleets>,
 
     update: ({ scope, commit }, { fleetId, ...change }) =>
       commit(async (tx, afterwards) => {
-        const { name, selector } = change;
+        const { selector, updatePolicyId } = change;
         const before = await findFleet(tx, scope, fleetId);
         if (before === null) throw unknown(fleetId);
         if (selector !== undefined && before.selector === null) throw refused("selector", "static_fleet", "a static fleet has none");
+        if (typeof updatePolicyId === "string") await requirePolicy(tx, scope, updatePolicyId);
         const fleet = await updateFleet(tx, scope, fleetId, change);
         if (fleet === null) throw await changedMeanwhile(tx, scope, fleetId);
         if (followsStatus(selector)) await requireUnused(tx, scope, fleetId);
-        const changed = [...(name === undefined ? [] : ["name" as const]), ...(selector === undefined ? [] : ["selector" as const])];
+        const changed = (["name", "selector", "updatePolicyId"] as const).filter((field) => change[field] !== undefined);
         await emit(tx, [happened(scope, updated, fleetId, { fleetId: fleet.fleetId, name: fleet.name, changed })]);
         if (selector !== undefined) afterwards(limitsChanged);
         return counted(tx, scope, fleet);
@@ -118,6 +140,8 @@ const createChanges = (deps: FleetsDeps): Pick<Handlers<typeof contract.fleets>,
         const fleet = await findFleet(tx, scope, fleetId);
         if (fleet === null || !(await deleteFleet(tx, scope, fleetId))) throw unknown(fleetId);
         await requireUnused(tx, scope, fleetId);
+        const live = await deps.liveRollouts(tx, scope, fleetId, MAX_SHOWN);
+        if (live.length > 0) throw new AppError("FLEET_IN_USE", { details: { fleetId, references: live.map((id) => ({ type: "rollout", id })) } });
         if (fleet.selector === null) await devices.removeAll(tx, scope, fleetId);
         await emit(tx, [happened(scope, deleted, fleetId, { fleetId: fleet.fleetId, name: fleet.name })]);
         return null;

@@ -10,7 +10,7 @@ import type { SystemScope } from "../../core/scope.ts";
 import { statement } from "../../core/statements.ts";
 
 /** The feature of devices counts them. */
-const StoredFleet = Fleet.omit({ deviceCount: true });
+const StoredFleet = Fleet.omit({ deviceCount: true, activeRollouts: true });
 export type StoredFleet = z.infer<typeof StoredFleet>;
 
 const selectorOf = (stored: unknown): FleetSelector | null => (stored === null ? null : FleetSelector.parse(stored));
@@ -62,6 +62,7 @@ export const insertFleet = async (db: Clients, scope: SystemScope, { selector, .
 export interface FleetChange {
   readonly name?: string | undefined;
   readonly selector?: FleetSelector | undefined;
+  readonly updatePolicyId?: string | null | undefined;
   /** Changes nothing unless this is the current version; undefined skips the check. */
   readonly version?: number | undefined;
 }

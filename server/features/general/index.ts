@@ -1,6 +1,6 @@
 // Facts about the service and about its caller, and stream tickets.
 
-import { contract } from "../../../protocol/index.ts";
+import { type Announcement, contract } from "../../../protocol/index.ts";
 import { permissionsIn, selectorOf } from "../../core/access.ts";
 import { type Clock, secondsFromNow } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
@@ -26,6 +26,8 @@ export interface ServiceFacts {
   readonly environment: string;
   readonly commit: string;
   readonly features: readonly string[];
+  /** Who takes payments for plans. */
+  readonly payments: "none" | "stripe";
   /** See `statedLimits`. */
   readonly limits: ReturnType<typeof statedLimits>;
   /** Known once the listener is open. */
@@ -68,6 +70,11 @@ export interface GeneralDeps {
   /** Text of CHANGELOG.md. */
   readonly changelog: string;
   readonly flags: Flags;
+  readonly announcements: {
+    current(): Promise<Announcement[]>;
+    /** What they have not dismissed. */
+    undismissed(userId: string): Promise<Announcement[]>;
+  };
   readonly rateLimits: { describe(scope: OpenScope): Promise<readonly BucketView[]> };
 }
 
@@ -87,11 +94,11 @@ export const createGeneral = (deps: GeneralDeps): GeneralFeature => ({
 
 type CallerOperation = "me" | "streamTicket" | "rateLimit";
 
-const createPublicHandlers = ({ service, auth, changelog, flags }: GeneralDeps): Omit<Handlers<typeof contract.general>, CallerOperation> => {
+const createPublicHandlers = ({ service, auth, changelog, flags, announcements }: GeneralDeps): Omit<Handlers<typeof contract.general>, CallerOperation> => {
   const releases = parseChangelog(changelog);
   const catalogue = errorCatalogue();
   const ending = deprecations();
-  const { name, version, environment, commit, features, limits } = service;
+  const { name, version, environment, commit, features, limits, payments } = service;
   return {
     info: async () => ({
       name,
@@ -102,6 +109,8 @@ const createPublicHandlers = ({ service, auth, changelog, flags }: GeneralDeps):
       docsUrl: service.docsUrl(),
       limits,
       features: [...features, ...(await flags.on(null))],
+      announcements: await announcements.current(),
+      payments,
     }),
     changelog: async (_call, { since }) => ({ items: [...releasesSince(releases, since)] }),
     changelogFeed: async () => atomOf({ name, self: new URL("changelog.atom", service.docsUrl()).href }, releases),
@@ -135,6 +144,7 @@ const createCallerHandlers = ({
   rateLimits,
   flags,
   administrators,
+  announcements,
 }: GeneralDeps): Pick<Handlers<typeof contract.general>, CallerOperation> => ({
   me: async ({ scope }) => {
     const { principal, tenantId } = scope;
@@ -149,6 +159,7 @@ const createCallerHandlers = ({
       selector: selectorOf({ principal }),
       features: [...(await flags.on(tenantId))],
       memberships: principal.kind === "user" ? (await memberships.list(principal.userId)).map((each) => ({ tenantId: each.tenantId, role: each.role })) : [],
+      announcements: principal.kind === "user" ? await announcements.undismissed(principal.userId) : [],
       administrator: principal.kind === "user" && administrators.includes(principal.userId),
     };
   },

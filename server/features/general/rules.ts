@@ -20,16 +20,16 @@ const operations = (): readonly (readonly [string, OperationFacts])[] =>
   );
 
 /** A code without operations can come from any of them: the transports raise it. */
-export const errorCatalogue = (): readonly ErrorEntry[] =>
-  ERROR_CODES.map((code) => ({
+export const errorCatalogue = (): readonly ErrorEntry[] => {
+  const all = operations();
+  return ERROR_CODES.map((code) => ({
     code,
     status: ERRORS[code].status,
     retryable: isRetryable(code),
     message: ERRORS[code].message,
-    operations: operations()
-      .filter(([, { errors }]) => errors.includes(code))
-      .map(([name]) => name),
+    operations: all.filter(([, { errors }]) => errors.includes(code)).map(([name]) => name),
   }));
+};
 
 export const deprecations = () =>
   operations().flatMap(([operation, { deprecated }]) =>

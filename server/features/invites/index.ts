@@ -3,6 +3,7 @@ import { contract, type Invite } from "../../../protocol/index.ts";
 import { DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import { happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
+import { withActor, withActors } from "../../core/people/actors.ts";
 import type { FindLimited } from "../../core/ports/lookups.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Feature } from "../kit.ts";
@@ -53,14 +54,14 @@ const createReads = ({ db, clock, mails }: InvitesDeps): Pick<Handlers<typeof co
   return {
     list: async ({ scope }, query) => {
       const { items, ...page } = await pageOfInvites(db, scope, query, clock.now());
-      return { items: await shown(items), ...page };
+      return { items: await withActors(db, scope, await shown(items)), ...page };
     },
 
     get: async ({ scope, fail }, { inviteId }) => {
       const stored = await findInvite(db, scope, inviteId, clock.now());
       const [invite] = stored === null ? [] : await shown([stored]);
       if (invite === undefined) throw fail("INVITE_NOT_FOUND", { inviteId });
-      return invite;
+      return withActor(db, scope, invite);
     },
   };
 };

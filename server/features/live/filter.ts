@@ -12,11 +12,16 @@ export interface Filter {
 
 const { queued, changed } = contract.commands.events;
 const { seen } = contract.devices.events;
+const { badges } = contract.live.events;
 const STEPS: ReadonlySet<string> = new Set([queued.type, changed.type]);
+
+/** Only viewers who asked for them get these, whatever their filter and their limits: what is in them is made for the viewer. */
+export const isAskedFor = ({ type }: Pick<LiveEvent, "type">): boolean => type === badges.type;
 
 /** Only viewers who asked for it get `device.seen`. */
 export const accepts = ({ types, subjects, endsOnly }: Filter, event: LiveEvent): boolean =>
   event.type === seen.type ||
+  isAskedFor(event) ||
   ((types === null || types.some((type) => matches(type, event.type))) &&
     (subjects === null || subjects.has(event.subjectId) || subjects.has(event.data["deviceId"])) &&
     !(endsOnly && STEPS.has(event.type)));

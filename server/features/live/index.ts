@@ -11,9 +11,10 @@ import type { SystemScope, TenantScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/database/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Feature } from "../kit.ts";
+import { type CountOpenAlerts, createBadges } from "./badges.ts";
 import { createBuffer } from "./buffer.ts";
 import { createFeed, type Published, toPublished } from "./feed.ts";
-import { accepts, deviceOf, type Filter } from "./filter.ts";
+import { accepts, deviceOf, type Filter, isAskedFor } from "./filter.ts";
 import { findBeginning, readMissed } from "./resume.ts";
 import { createSeenTicks, type ReadSeen } from "./seen.ts";
 import { readNewest } from "./store.ts";
@@ -33,6 +34,10 @@ export interface LiveSettings extends StreamBounds {
   readonly hiddenEvents: number;
   /** At most one `device.seen` per device and viewer in this time. */
   readonly seenEveryMs: number;
+  /** Counts for badges are read at most so often for viewers who see the same. */
+  readonly badgesPauseMs: number;
+  /** Counts for badges are read so often without any event. */
+  readonly badgesEveryMs: number;
 }
 
 export interface LiveDeps {
@@ -43,6 +48,7 @@ export interface LiveDeps {
   readonly settings?: Partial<LiveSettings>;
   readonly onError?: (error: unknown) => void;
   readonly readSeen?: ReadSeen;
+  readonly countOpenAlerts: CountOpenAlerts;
   /** Whether a caller who is limited to some devices may see events of this one. */
   readonly isShown: (scope: SystemScope, deviceId: string) => Promise<boolean>;
 }
@@ -71,6 +77,8 @@ const DEFAULTS: LiveSettings = {
   replayedEvents: 1_000,
   hiddenEvents: 100,
   seenEveryMs: 5_000,
+  badgesPauseMs: 1_000,
+  badgesEveryMs: 60_000,
   streamsPerTenant: 200,
   streamsPerCredential: 20,
 };
@@ -107,11 +115,13 @@ const subjectsOf = ({ deviceId, deviceIds = [], commandIds = [] }: About): Filte
 
 export type { Until } from "./until.ts";
 
-export const createLive = ({ db, clock, isShown, deviceNames, readSeen = async () => [], settings: given, onError = () => undefined }: LiveDeps): Live => {
+export const createLive = (deps: LiveDeps): Live => {
+  const { db, clock, isShown, deviceNames, readSeen = async () => [], settings: given, onError = () => undefined } = deps;
   const settings = { ...DEFAULTS, ...given };
   const feed = createFeed({ db, onError, recheckPauseMs: settings.recheckPauseMs });
   const takePlace = createStreamCount(settings);
   const ticks = createSeenTicks(readSeen);
+  const badges = createBadges({ countOpenAlerts: deps.countOpenAlerts, pauseMs: settings.badgesPauseMs, onError });
 
   const toHint = ({ event, subjectId, data }: Happened): Published => ({
     sequence: null,
@@ -150,8 +160,8 @@ export const createLive = ({ db, clock, isShown, deviceNames, readSeen = async (
   };
 
   /** A limited caller learns what happens to the devices it sees, and nothing about the tenant. */
-  const mayKnow = async (scope: SystemScope, event: Pick<LiveEvent, "subjectId" | "data">): Promise<boolean> => {
-    if (!isLimited(scope)) return true;
+  const mayKnow = async (scope: SystemScope, event: Pick<LiveEvent, "subjectId" | "data" | "type">): Promise<boolean> => {
+    if (!isLimited(scope) || isAskedFor(event)) return true;
     const deviceId = deviceOf(event);
     return deviceId !== null && isShown(scope, deviceId);
   };
@@ -197,7 +207,7 @@ export const createLive = ({ db, clock, isShown, deviceNames, readSeen = async (
 
   return {
     handlers: implement(contract.live, {
-      watch: async function* ({ scope, signal }, { types, lastEventId, seen: deviceIds = [], ...about }) {
+      watch: async function* ({ scope, signal }, { types, lastEventId, seen: deviceIds = [], badges: isCounting, ...about }) {
         const place = takePlace(scope);
         const { tenantId } = scope;
         const filter: Filter = { types: types ?? null, subjects: subjectsOf(about), endsOnly: about.sample === "terminal" };
@@ -205,6 +215,7 @@ export const createLive = ({ db, clock, isShown, deviceNames, readSeen = async (
         const { early, late } = createSight(scope, filter);
         // Joins before reading, so it loses no event in between; the sequence number drops the ones that come twice.
         const { ready, leave } = feed.join(tenantId, (published) => {
+          if (isCounting) badges.heard(tenantId, published.event.type);
           const seen = early(published);
           if (seen === null) return;
           // Begins to read the name, so that the names of many events come in one read.
@@ -212,6 +223,7 @@ export const createLive = ({ db, clock, isShown, deviceNames, readSeen = async (
           buffer.push(seen);
         });
         const endTicks = ticks.watch({ tenantId, deviceIds, show: (event) => buffer.push(toHint(event)) });
+        const endBadges = isCounting ? badges.watch(scope, (event) => buffer.push(toHint(event))) : () => undefined;
         const stop = (): void => buffer.end();
         signal.addEventListener("abort", stop, { once: true });
         if (signal.aborted) stop();
@@ -221,6 +233,7 @@ export const createLive = ({ db, clock, isShown, deviceNames, readSeen = async (
         } finally {
           signal.removeEventListener("abort", stop);
           endTicks();
+          endBadges();
           leave();
           place();
         }
@@ -233,6 +246,7 @@ export const createLive = ({ db, clock, isShown, deviceNames, readSeen = async (
     jobs: [
       { name: "live.recheck", everyMs: settings.recheckEveryMs, run: feed.recheckAll },
       { name: "live.seen", everyMs: settings.seenEveryMs, run: ticks.tick },
+      { name: "live.badges", everyMs: settings.badgesEveryMs, run: async () => badges.recheck() },
     ],
     viewers: feed.viewers,
     takePlace,
@@ -242,7 +256,7 @@ export const createLive = ({ db, clock, isShown, deviceNames, readSeen = async (
       const shown: DispatchedEvent[] = [];
       for (const event of await readNewest(db, scope.tenantId, settings.replayedEvents)) {
         if (shown.length === limit) break;
-        if (await mayKnow(scope, { subjectId: event.subjectId, data: { ...event.data } })) shown.push(event);
+        if (await mayKnow(scope, { subjectId: event.subjectId, type: event.type, data: { ...event.data } })) shown.push(event);
       }
       return shown;
     },

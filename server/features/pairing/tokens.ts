@@ -3,6 +3,7 @@ import type { contract, TenantId } from "../../../protocol/index.ts";
 import { DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import type { Handlers } from "../../core/feature.ts";
 import { newId, newSecret, secretHash } from "../../core/ids.ts";
+import { pageWithActors } from "../../core/people/actors.ts";
 import { operatorTx } from "../../core/ports/audit.ts";
 import { actorOf, actorOfUser } from "../../core/scope.ts";
 import { installCommand } from "./install-command.ts";
@@ -36,7 +37,7 @@ export const createTokenHandlers = ({ db, clock, deployments, plan, settings }: 
     });
   },
 
-  listTokens: ({ scope }, query) => pageOfTokens(db, scope, query),
+  listTokens: async ({ scope }, query) => pageWithActors(db, scope, await pageOfTokens(db, scope, query)),
 
   revokeToken: ({ scope, fail, commit }, { tokenId }) =>
     commit(async (tx) => {

@@ -6,6 +6,7 @@ import { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
+import { withActor, withActors } from "../../core/people/actors.ts";
 import { requireHeld } from "../../core/ranks.ts";
 import { actorOf, type SystemScope } from "../../core/scope.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
@@ -45,13 +46,19 @@ const createReadHandlers = ({ db, members }: RolesDeps): Pick<Handlers<typeof co
   list: async ({ scope }) => {
     const [own, counts] = await Promise.all([listRoles(db, scope), members.countByRole(db, scope)]);
     const all = [...ROLES.map((role) => builtInRole(role, scope.tenantId)), ...own];
-    return { items: all.map((role) => ({ ...role, memberCount: counts.get(role.key) ?? 0 })) };
+    return {
+      items: await withActors(
+        db,
+        scope,
+        all.map((role) => ({ ...role, memberCount: counts.get(role.key) ?? 0 })),
+      ),
+    };
   },
   get: async ({ scope }, { roleId }) => {
     const builtIn = builtInOf(roleId);
     const role = builtIn === null ? await findRole(db, scope, roleId) : builtInRole(builtIn, scope.tenantId);
     if (role === null) throw unknown(roleId);
-    return { ...role, memberCount: (await members.countByRole(db, scope)).get(role.key) ?? 0 };
+    return withActor(db, scope, { ...role, memberCount: (await members.countByRole(db, scope)).get(role.key) ?? 0 });
   },
 });
 

@@ -1,5 +1,16 @@
 // What a role may be: its permissions, its key, and who may grant it.
-import { HELD, isPermission, isRole, type Permission, ROLES, type Role, type RoleId, type RoleRecord, type TenantId } from "../../../protocol/index.ts";
+import {
+  capitalized,
+  HELD,
+  isPermission,
+  isRole,
+  type Permission,
+  ROLES,
+  type Role,
+  type RoleId,
+  type RoleRecord,
+  type TenantId,
+} from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
 
 const ID_LENGTH = 20;
@@ -20,7 +31,7 @@ export const builtInRole = (role: Role, tenantId: TenantId): Omit<RoleRecord, "m
   roleId: builtInId(role),
   tenantId,
   key: role,
-  name: role.charAt(0).toUpperCase() + role.slice(1),
+  name: capitalized(role),
   description: DESCRIPTIONS[role],
   builtIn: true,
   permissions: [...HELD[role]],

@@ -6,6 +6,7 @@ import { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
+import { pageWithActors, withActor } from "../../core/people/actors.ts";
 import type { PubSub } from "../../core/ports/pub-sub.ts";
 import { type Blocks, INSTALLATION } from "../../core/ports/security.ts";
 import { actorOf, type SystemScope } from "../../core/scope.ts";
@@ -108,18 +109,18 @@ const createReads = ({
   "listEvents" | "listAlerts" | "getAlert" | "metrics" | "listBlocked" | "installationEvents" | "installationAlerts" | "listBlockedEverywhere"
 > => ({
   listEvents: ({ scope }, query) => pageOfEvents(db, scope, query),
-  listAlerts: ({ scope }, query) => pageOfSecurityAlerts(db, scope, query),
+  listAlerts: async ({ scope }, query) => pageWithActors(db, scope, await pageOfSecurityAlerts(db, scope, query)),
   getAlert: async ({ scope, fail }, { alertId }) => {
     const alert = await findSecurityAlert(db, scope, alertId);
     if (alert === null) throw fail("SECURITY_ALERT_NOT_FOUND", { alertId });
-    return alert;
+    return withActor(db, scope, alert);
   },
   metrics: async ({ scope }, { windowHours }) => {
     const now = clock.now();
     const [read, blockedEntities] = await Promise.all([readMetrics(db, scope, windowHours, now), countBlocked(db, scope, now)]);
     return { ...read, blockedEntities };
   },
-  listBlocked: ({ scope }, query) => pageOfBlocked(db, scope, query, clock.now()),
+  listBlocked: async ({ scope }, query) => pageWithActors(db, scope, await pageOfBlocked(db, scope, query, clock.now())),
   installationEvents: ({ scope }, query) => pageOfEvents(db, installationScope(scope), query),
   installationAlerts: ({ scope }, query) => pageOfSecurityAlerts(db, installationScope(scope), query),
   listBlockedEverywhere: ({ scope }, query) => pageOfBlocked(db, installationScope(scope), query, clock.now()),

@@ -1,5 +1,6 @@
 // Security rules: one built-in rule for each type of event, which a tenant may change or disable, and the tenant's own.
 import {
+  capitalized,
   factsOf,
   type Id,
   SECURITY_EVENT_TYPES,
@@ -17,7 +18,7 @@ export type RuleId = Id<"srl">;
 
 /** The same in every tenant, and as long as a generated one. */
 const builtInId = (type: SecurityEventType): RuleId => {
-  const words = type.split(/[._]/).map((word) => word.charAt(0).toUpperCase() + word.slice(1));
+  const words = type.split(/[._]/).map(capitalized);
   return `srl_B0${words.join("").padEnd(22, "0")}`;
 };
 

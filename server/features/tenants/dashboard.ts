@@ -14,6 +14,7 @@ export interface DashboardDeps {
   readonly deployments: Pick<DeploymentGroups, "countByStatus">;
   /** Numbers of apps by their status. */
   readonly appStates: (scope: SystemScope) => Promise<ReadonlyMap<string, number>>;
+  readonly countBackups: (scope: SystemScope) => Promise<number>;
   readonly deviceStates: (scope: SystemScope) => Promise<DeviceStates>;
   /** Newest first. */
   readonly recentEvents: (scope: SystemScope, limit: number) => Promise<readonly DispatchedEvent[]>;
@@ -26,15 +27,20 @@ export const createDashboard = ({
   db,
   deployments,
   appStates,
+  countBackups,
   deviceStates,
   recentEvents,
 }: DashboardDeps): Pick<Handlers<typeof contract.tenants>, "dashboard" | "summary"> => {
   const countAll = async (scope: SystemScope) => {
-    const [states, byStatus, byAppStatus] = await Promise.all([deviceStates(scope), deployments.countByStatus(db, scope), appStates(scope)]);
+    const [states, byStatus, byAppStatus, backups] = await Promise.all([
+      deviceStates(scope),
+      deployments.countByStatus(db, scope),
+      appStates(scope),
+      countBackups(scope),
+    ]);
     const total = sum([...byStatus.values()]);
     const apps = { total: sum([...byAppStatus.values()]), running: byAppStatus.get("running") ?? 0, stopped: byAppStatus.get("stopped") ?? 0 };
-    // No feature keeps backups yet.
-    const counts: ResourceCounts = { devices: sum(Object.values(states)), apps: apps.total, deployments: total, backups: 0 };
+    const counts: ResourceCounts = { devices: sum(Object.values(states)), apps: apps.total, deployments: total, backups };
     return {
       counts,
       states,

@@ -20,7 +20,7 @@ import { createMembers } from "./members.ts";
 import { createMetricHistory, type MetricRetention, type MetricsDeps } from "./metrics.ts";
 import type { Counters } from "./plan-limits.ts";
 import { DEFAULT_PLAN } from "./plan-table.ts";
-import { createSettings } from "./settings.ts";
+import { createSettings, timezoneOf } from "./settings.ts";
 import { isReservedSlug } from "./slugs.ts";
 import { createStanding } from "./standing.ts";
 import { isSlugReserved, reserveSlug } from "./store/suspension-and-deletion.ts";
@@ -80,6 +80,7 @@ export const createTenants = (deps: TenantsDeps) => {
     members: createMembers(forgetMember, forgetMembers),
     forgetTenant,
     deviceMetrics: metrics.ofDevice,
+    timezoneOf,
     counters: { members: countMembers },
     standing: createStanding(life, forgetTenant),
     nameOf: async (db: Tx, scope: SystemScope): Promise<string | null> => (await findTenant(db, scope))?.name ?? null,

@@ -21,6 +21,8 @@ export interface Plan {
   tierOf(tenant: Pick<PlanHolder, "plan">): Tier;
   /** What the tenant may have: its plan's figures and its own overrides. */
   limitsOf(tenant: PlanHolder): Overrides;
+  /** The first plan that allows so many; null: none does. */
+  cheapestFor(resource: PlanResource, wanted: number): Tier | null;
   /** Until the end of the transaction nothing is added to this tenant; take it before a change of plan. */
   lock(tx: Tx, scope: SystemScope): Promise<void>;
 }
@@ -58,6 +60,7 @@ export const createPlan = ({ replaced, counters, crossed }: PlanDeps): Plan => {
   return {
     table,
     limitsOf: (tenant) => limitsOf(table, tenant),
+    cheapestFor: (resource, wanted) => planFor(table, resource, wanted),
     tierOf,
     lock: lockPlan,
     require: async (tx, scope, resource, adding) => {

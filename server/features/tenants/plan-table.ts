@@ -20,6 +20,8 @@ const ROWS = {
   minBackupIntervalMinutes: [1_440, 360, 60, 15, 5],
   backupRetentionDays: [7, 30, 90, 180, 365],
   fleets: [1, 2, 10, 50, 200],
+  updatePolicies: [1, 2, 10, 50, 200],
+  liveRollouts: [1, 2, 5, 10, 20],
   alertRules: [10, 20, 100, 300, 1_000],
   bulkTargets: [10, 50, 250, 1_000, 5_000],
   eventRetentionDays: [3, 7, 30, 60, 90],

@@ -24,6 +24,9 @@ const defaults = async (db: Clients, scope: SystemScope) => {
   return { tenantId: scope.tenantId, offlineAfterSeconds: null, defaultTimezone: "UTC", allowedReturnHosts: [], version: 1, updatedAt: createdAt };
 };
 
+/** The time zone of what the tenant schedules without naming one. */
+export const timezoneOf = async (db: Clients, scope: SystemScope): Promise<string> => (await find(db, { tenantId: scope.tenantId })).defaultTimezone;
+
 export const createSettings = ({ db, emit, forgetTenant }: SettingsDeps): Pick<Handlers<typeof contract.tenants>, "settings" | "updateSettings"> => ({
   settings: async ({ scope, fail }, { tenantId }) => {
     if (tenantId !== scope.tenantId) throw fail("TENANT_NOT_FOUND", { tenantId });

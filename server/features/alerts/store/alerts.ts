@@ -109,6 +109,15 @@ export const findAlert = async (db: Clients, scope: SystemScope, alertId: string
   return alert === undefined || (isLimited(scope) && alert.targetCount === 0) ? null : alert;
 };
 
+/** The alerts among these that the caller sees, with the names of their rules. */
+export const findNamedAlerts = async (db: Clients, scope: SystemScope, alertIds: readonly string[]): Promise<ReadonlyMap<string, string>> => {
+  const { alert, alertTarget } = db.for(scope);
+  const seen = isLimited(scope) ? await alertTarget.groupBy({ by: ["alertId"], where: { alertId: { in: [...alertIds] } } }) : null;
+  const ids = seen === null ? [...alertIds] : seen.map(({ alertId }) => alertId);
+  const rows = await alert.findMany({ where: { alertId: { in: ids } }, select: { alertId: true, ruleName: true } });
+  return new Map(rows.map(({ alertId, ruleName }) => [alertId, ruleName]));
+};
+
 /** Whether the caller sees all that the alert is about. */
 export const seesAll = async (db: Clients, scope: SystemScope, { alertId, targetCount }: Alert): Promise<boolean> =>
   !isLimited(scope) || ((await findRow(db, scope, alertId))?.targetCount ?? 0) === targetCount;

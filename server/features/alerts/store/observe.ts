@@ -4,6 +4,7 @@ import type { SqlTx } from "../../../core/events.ts";
 import { matchesAnyRule } from "../../../core/people/fleet-rules.ts";
 import { type Statement, statement } from "../../../core/statements.ts";
 import { FLAP_CALM_SECONDS, type TargetPhase } from "../model.ts";
+import { backupValues, UNPRUNED } from "./backup-values.ts";
 
 const FIND_METRICS = statement<{ readonly metric: string }>("alerts.findMetrics", "select distinct r.metric from alert_rules r where r.enabled");
 /** A metric that this release does not know is left alone. */
@@ -86,6 +87,16 @@ const FAILED = "status in ('failed', 'rejected', 'timed_out', 'expired', 'undeli
 /** Fewer say nothing. */
 const MIN_ENDED = 5;
 
+const OF_BACKUPS = backupValues(IN_SCOPE, `not ${MAINTAINED}`);
+const APP_METRICS = Object.keys(OF_BACKUPS)
+  .map((metric) => `'${metric}'`)
+  .join(", ");
+const ofBackups = (metric: keyof typeof OF_BACKUPS): string => observing(metric, OF_BACKUPS[metric].values, OF_BACKUPS[metric].more);
+const ENDED = "('completed', 'failed', 'aborted', 'rolled_back', 'draft')";
+const rolloutsFrom = (value: string): string =>
+  `select r.*, o.rollout_id as target_id, false as is_device, o.name, '{}'::text[] as tags, ${value} as value
+     from r join rollouts o on o.tenant_id = r.tenant_id and o.status not in ${ENDED} where r.scope is null`;
+
 const OBSERVE: Readonly<Record<AlertMetric, Statement<Observation>>> = {
   "device.offline_seconds": statement<Observation>(
     "alerts.observeOffline",
@@ -117,6 +128,46 @@ const OBSERVE: Readonly<Record<AlertMetric, Statement<Observation>>> = {
        join recent on recent.tenant_id = r.tenant_id and recent.finished_at > now() - make_interval(secs => r.window_seconds) group by r.rule_id, recent.device_id)`,
     ),
   ),
+  "certificate.days_left": statement<Observation>(
+    "alerts.observeCertificates",
+    observing(
+      "certificate.days_left",
+      `select r.*, c.domain_id as target_id, false as is_device, c.hostname as name, '{}'::text[] as tags, (extract(epoch from c.cert_not_after - now()) / 86400)::float8 as value
+     from r join custom_domains c on c.tenant_id = r.tenant_id and c.cert_not_after is not null where r.scope is null`,
+    ),
+  ),
+  "backup.age_hours": statement<Observation>("alerts.observeBackupAges", ofBackups("backup.age_hours")),
+  "backup.failed": statement<Observation>("alerts.observeFailedBackups", ofBackups("backup.failed")),
+  "backup.verification_failed": statement<Observation>("alerts.observeDamagedBackups", ofBackups("backup.verification_failed")),
+  "backup.prune_failed": statement<Observation>(
+    "alerts.observeFailedPrunes",
+    observing("backup.prune_failed", valuesFrom("coalesce(q.value, 0)::float8", `${DEVICES} left join q on q.device_id = d.device_id`), UNPRUNED),
+  ),
+  "rollout.stopped": statement<Observation>(
+    "alerts.observeStoppedRollouts",
+    observing(
+      "rollout.stopped",
+      rolloutsFrom("case when o.status = 'paused' and o.status_reason in ('THRESHOLD_EXCEEDED', 'PHASE_FAILED') then 1 else 0 end::float8"),
+    ),
+  ),
+  "rollout.waiting_seconds": statement<Observation>(
+    "alerts.observeWaitingRollouts",
+    observing(
+      "rollout.waiting_seconds",
+      rolloutsFrom(
+        `case when o.status <> 'paused' and o.waiting_for in ('freezing', 'device_elsewhere', 'quota', 'offline', 'approval', 'devices')
+          then extract(epoch from now() - o.waiting_since) else 0 end::float8`,
+      ),
+    ),
+  ),
+  "tunnel.down": statement<Observation>(
+    "alerts.observeTunnels",
+    observing(
+      "tunnel.down",
+      `select r.*, t.tunnel_id as target_id, false as is_device, t.name, '{}'::text[] as tags, case when t.health = 'down' then 1 else 0 end::float8 as value
+     from r join tunnels t on t.tenant_id = r.tenant_id and t.status <> 'stopped' where r.scope is null`,
+    ),
+  ),
   event: statement<Observation>(
     "alerts.observeEvents",
     observing(
@@ -143,11 +194,17 @@ const FIND_ORPHANS = statement<Orphan>(
   "alerts.findOrphans",
   `with r as materialized (${RULES} where r.enabled)
    select s.tenant_id, s.rule_id, s.target_id, now() as at, s.phase, s.since, s.alert_id, s.changes, s.changes_since, s.flapping from alert_states s
-     left join r on r.tenant_id = s.tenant_id and r.rule_id = s.rule_id left join devices d on d.tenant_id = s.tenant_id and d.device_id = s.target_id
-    where s.phase <> 'calm' and (r.rule_id is null or (d.device_id is null and s.target_id like 'dev\\_%') or (d.device_id is not null and (d.deleted_at is not null or not ${IN_SCOPE})))
+     left join r on r.tenant_id = s.tenant_id and r.rule_id = s.rule_id left join apps a on a.tenant_id = s.tenant_id and a.app_id = s.target_id and a.removed_at is null and r.type in (${APP_METRICS})
+     left join devices d on d.tenant_id = s.tenant_id and d.device_id = coalesce(a.device_id, s.target_id)
+    where s.phase <> 'calm' and (r.rule_id is null or (d.device_id is null and s.target_id like 'dev\\_%') or (d.device_id is not null and (d.deleted_at is not null or not ${IN_SCOPE}))
+      or (r.type in (${APP_METRICS}) and a.app_id is null)
+      or (r.type = 'certificate.days_left' and not exists (select from custom_domains c where c.tenant_id = s.tenant_id and c.domain_id = s.target_id and c.cert_not_after is not null))
+      or (r.type in ('rollout.stopped', 'rollout.waiting_seconds') and not exists (select from rollouts o where o.tenant_id = s.tenant_id and o.rollout_id = s.target_id
+        and o.status not in ${ENDED}))
+      or (r.type = 'tunnel.down' and not exists (select from tunnels t where t.tenant_id = s.tenant_id and t.tunnel_id = s.target_id and t.status <> 'stopped')))
     limit $1`,
 );
-/** States of rules that are gone or off, and of devices that are gone or no longer in the rule's scope. */
+/** States of rules that are gone or off, of devices and apps that are gone or no longer in the rule's scope, of domains without a certificate, of rollouts that have ended, and of tunnels that are stopped. */
 export const findOrphans = (tx: SqlTx, limit: number): Promise<readonly Orphan[]> => tx.query(FIND_ORPHANS, [limit]);
 
 export interface StateChange {

@@ -21,6 +21,8 @@ export const TemplateFile = z.strictObject({
   description: Text.max(500),
   version: Text.max(64),
   categories: shape.categories.min(1).max(4),
+  icon: shape.icon.default("box"),
+  hue: shape.hue.default("blue"),
   minPlan: shape.minPlan.default("free"),
   developer: Text.max(100),
   license: Text.max(60),

@@ -3,6 +3,7 @@ import { contract } from "../../../../protocol/index.ts";
 import { AppError } from "../../../core/errors.ts";
 import { happened } from "../../../core/events.ts";
 import type { Handlers } from "../../../core/feature.ts";
+import { withActors } from "../../../core/people/actors.ts";
 import { actorOf } from "../../../core/scope.ts";
 import type { FeatureKit } from "../../kit.ts";
 import type { Orders } from "../orders.ts";
@@ -26,7 +27,7 @@ export const createAppSnapshots = ({
 }: Pick<FeatureKit, "db" | "emit"> & { readonly orders: Orders }): Pick<Handlers<typeof contract.apps>, Names> => ({
   listSnapshots: async ({ scope }, { appId }) => {
     if ((await findApp(db, scope, appId)) === null) throw unknownApp(appId);
-    return { items: await listSnapshots(db, scope, appId) };
+    return { items: await withActors(db, scope, await listSnapshots(db, scope, appId)) };
   },
   createSnapshot: ({ scope, commit }, { appId, metadata }) =>
     commit(async (tx) => {

@@ -1,11 +1,11 @@
 // Rows of apps, and the versions of what devices should run.
 import type { Prisma } from "../../../../prisma/generated/client.ts";
-import type { App, Page } from "../../../../protocol/index.ts";
+import type { Page } from "../../../../protocol/index.ts";
 import type { Clients, Tx } from "../../../core/database.ts";
+import type { SqlTx } from "../../../core/events.ts";
 import { createListing, likeLiteral } from "../../../core/rows/listing.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
-import { toApp } from "../record.ts";
 import { type AppPatch, type AppRow, toAppRow, toColumns } from "./app-row.ts";
 
 const existing = { removedAt: null } as const;
@@ -18,6 +18,21 @@ export const countAppsByStatus = async (db: Clients, scope: SystemScope): Promis
   return new Map(counts.map(({ status, _count }) => [status, _count]));
 };
 
+export interface DeviceAppCounts {
+  readonly total: number;
+  readonly error: number;
+}
+const COUNT_BY_DEVICE = statement<DeviceAppCounts & { readonly device_id: string }>(
+  "apps.countByDevice",
+  `select a.device_id, count(*)::int as total, (count(*) filter (where a.status = 'error'))::int as error from apps a
+    where a.tenant_id = $1 and a.device_id = any($2::text[]) and a.removed_at is null group by a.device_id`,
+);
+/** For a page of devices at once. */
+export const countAppsByDevice = async (sql: SqlTx, { tenantId }: SystemScope, deviceIds: readonly string[]): Promise<ReadonlyMap<string, DeviceAppCounts>> => {
+  const rows = await sql.query(COUNT_BY_DEVICE, [tenantId, deviceIds]);
+  return new Map(rows.map(({ device_id, total, error }) => [device_id, { total, error }]));
+};
+
 const list = createListing("apps", { createdAt: { kind: "time" }, name: { kind: "text" }, status: { kind: "text" } }, { column: "appId", kind: "text" });
 type AppsQuery = Parameters<typeof list>[0] & {
   readonly deviceId?: string | undefined;
@@ -27,7 +42,7 @@ type AppsQuery = Parameters<typeof list>[0] & {
   readonly q?: string | undefined;
 };
 
-export const pageOfApps = (db: Clients, scope: SystemScope, query: AppsQuery): Promise<Page<App>> => {
+export const pageOfApps = (db: Clients, scope: SystemScope, query: AppsQuery): Promise<Page<AppRow>> => {
   const { app } = db.for(scope);
   const { deviceId, deploymentId, appType, status, q } = query;
   const where = {
@@ -42,13 +57,29 @@ export const pageOfApps = (db: Clients, scope: SystemScope, query: AppsQuery): P
     owner: scope.tenantId,
     rows: (asked) => app.findMany({ ...asked, where: { ...where, AND: asked.where } }),
     count: () => app.count({ where }),
-    record: (row: Prisma.AppModel) => toApp(toAppRow(row)),
+    record: toAppRow,
   });
 };
 
 export const findApp = async (db: Clients, scope: SystemScope, appId: string): Promise<AppRow | null> => {
   const row = await db.for(scope).app.findFirst({ where: { appId, ...existing } });
   return row === null ? null : toAppRow(row);
+};
+
+/** The apps among these that the caller sees, with their names. */
+export const findNamedApps = async (db: Clients, scope: SystemScope, appIds: readonly string[]): Promise<ReadonlyMap<string, string>> => {
+  const rows = await db.for(scope).app.findMany({ where: { appId: { in: [...appIds] }, ...existing }, select: { appId: true, name: true } });
+  return new Map(rows.map(({ appId, name }) => [appId, name]));
+};
+
+/** The command of the app's last change. */
+export const commandOfApp = async (db: Clients, scope: SystemScope, appId: string): Promise<string | null> =>
+  (await db.for(scope).app.findFirst({ where: { appId }, select: { commandId: true } }))?.commandId ?? null;
+
+/** The apps with these ids, or all, in the order of their ids. */
+export const findApps = async (db: Clients, scope: SystemScope, appIds: readonly string[] | null, limit: number): Promise<readonly AppRow[]> => {
+  const where = { ...existing, ...(appIds === null ? {} : { appId: { in: [...appIds] } }) };
+  return (await db.for(scope).app.findMany({ where, orderBy: { appId: "asc" }, take: limit })).map(toAppRow);
 };
 
 /** The apps of the device, in the order of their ids. */

@@ -8,7 +8,7 @@ import type { SystemScope } from "../../../core/scope.ts";
 import type { AppRow } from "./app-row.ts";
 
 export const MAX_SNAPSHOTS = 50;
-const KEPT_AUTOMATIC = 5;
+export const KEPT_AUTOMATIC = 5;
 
 /** What runs of a template: all that an update can change. */
 export interface Content {

@@ -12,7 +12,7 @@ import { isWrittenLater } from "../rules.ts";
 import type { AfterCommit } from "../sending/after-commit.ts";
 import type { WriteBeforeCancel } from "../sending/write-before-cancel.ts";
 import type { SettledSession } from "../state.ts";
-import { type Locked, lockCommand, lockQueued } from "../store/lock.ts";
+import { type Locked, lockCommand, lockCommands, lockQueued } from "../store/lock.ts";
 import type { Transitions } from "../transitions.ts";
 import { findVisibleCommand } from "./read.ts";
 
@@ -46,6 +46,34 @@ export const createCancelOrdered =
         () => by,
       );
       return { notify: () => afterCommit.changed(made) };
+    };
+  };
+
+/** The orders of a feature that no device has, held until the transaction ends. */
+export interface HeldOrders {
+  readonly commandIds: ReadonlySet<string>;
+  /** Cancels them. One that a node may just be sending ends as its agent answers. */
+  cancel(by: string, reason: string): Promise<{ readonly notify: () => void }>;
+}
+
+/** For a feature that takes back what it ordered from many devices, in its own transaction. */
+export const createHoldUndelivered =
+  ({ transitions, afterCommit }: Pick<CancelDeps, "transitions" | "afterCommit">) =>
+  async (tx: SqlTx, orders: readonly (DeviceRef & { readonly commandId: string })[]): Promise<HeldOrders> => {
+    const { rows, now } = orders.length === 0 ? { rows: [], now: null } : await lockCommands(tx, orders);
+    const queued = rows.filter(({ status }) => status === "queued");
+    return {
+      commandIds: new Set(queued.map(({ commandId }) => commandId)),
+      cancel: async (by, reason) => {
+        if (queued.length === 0) return { notify: () => undefined };
+        const { transitions: made } = await transitions.apply(
+          tx,
+          { rows: queued, now },
+          () => [{ kind: "cancel", reason, force: false, settled: null }],
+          () => by,
+        );
+        return { notify: () => afterCommit.changed(made) };
+      },
     };
   };
 

@@ -5,6 +5,7 @@ import { permissionsIn } from "../../../core/access.ts";
 import { AppError } from "../../../core/errors.ts";
 import type { Call, Handlers } from "../../../core/feature.ts";
 import { newId } from "../../../core/ids.ts";
+import { checkIdempotencyKey } from "../../../core/key-form.ts";
 import { fingerprintWith } from "../../../core/rows/fingerprint.ts";
 import { isDeeperThan, jsonBytes } from "../../../core/rows/json-bounds.ts";
 import { actorOf, type TenantScope } from "../../../core/scope.ts";
@@ -88,6 +89,13 @@ export const createQueueOperation = ({
   };
 };
 
+/** Throws what `queue` would say of the order, whatever the device. */
+export const createCheckOrder =
+  ({ settings }: Pick<QueueDeps, "settings">) =>
+  (scope: TenantScope, order: Order): void => {
+    prepareCommands({ scope, fail: (code, details) => new AppError(code, { details }), idempotencyKey: null }, order, settings);
+  };
+
 /** Checks what does not depend on a device, and returns what makes the command of each. */
 export const prepareCommands = ({ scope, fail, idempotencyKey }: Ordering, order: Order, settings: CommandSettings): ((deviceId: DeviceId) => NewCommand) => {
   const known = commandType(order.type);
@@ -95,7 +103,8 @@ export const prepareCommands = ({ scope, fail, idempotencyKey }: Ordering, order
   checkPermission(scope, known);
   checkPayload(order, known, settings, fail);
   checkTimes(order);
-  const key = checkKey(idempotencyKey ?? order.idempotencyKey ?? null);
+  // The pipeline has checked the header, but not a key in the body.
+  const key = idempotencyKey ?? (order.idempotencyKey === undefined ? null : checkIdempotencyKey(order.idempotencyKey));
   const { idempotencyKey: _key, ...request } = order;
   const hashOf = fingerprintWith(request);
   return (deviceId) => toNewCommand(scope, order, known, { deviceId, key, hashOf });
@@ -127,12 +136,6 @@ const checkTimes = ({ ttlSeconds, expiresAt }: Order): void => {
   throw new AppError("VALIDATION_FAILED", {
     details: { issues: [{ path: "expiresAt", code: "custom", message: "ttlSeconds and expiresAt exclude each other" }] },
   });
-};
-
-// The pipeline has checked the header, but not a key in the body.
-const checkKey = (key: string | null): string | null => {
-  if (key !== null && !/^[\x20-\x7e]{1,255}$/.test(key)) throw new AppError("IDEMPOTENCY_KEY_INVALID");
-  return key;
 };
 
 const toNewCommand = (scope: TenantScope, order: Order, known: CommandType, { deviceId, key, hashOf }: Naming): NewCommand => {

@@ -2,6 +2,7 @@
 import { type Ack, type AckResult, toAckStatus } from "../../../../protocol/index.ts";
 import type { Hide } from "../../../core/ports/command-outcomes.ts";
 import type { CommandDelivery, DeviceRef, Want } from "../../../core/ports/delivery.ts";
+import { given } from "../../../core/rows/records.ts";
 import type { CreateBatch } from "../../../platform/database/batch.ts";
 import type { Db } from "../../../platform/database/db.ts";
 import { batchBounds } from "../batches.ts";
@@ -210,11 +211,13 @@ const grouped = <T>(items: readonly T[], keyOfItem: (item: T) => string): Readon
 
 const keyOf = ({ tenantId, deviceId, commandId }: AckCall | CommandRow): string => `${tenantId} ${deviceId} ${commandId}`;
 
+const toProgress = ({ pct, message, ...more }: NonNullable<Ack["progress"]>) => ({ pct: pct ?? null, message: message ?? null, ...given(more) });
+
 /** An unknown word may mean progress or an end. It proves that the agent has the command; a later word or the deadline decides the rest. */
 const toAckEvent = (ack: Ack, refused: string | null, { maxOutputBytes }: CommandSettings): AckEvent => {
   const word = toAckStatus(ack.status);
   const { output, truncated } = boundOutput(ack.output, maxOutputBytes);
-  const progress = ack.progress === undefined ? null : { pct: ack.progress.pct ?? null, message: ack.progress.message ?? null };
+  const progress = ack.progress === undefined ? null : toProgress(ack.progress);
   return {
     kind: "ack",
     word: word ?? "received",

@@ -35,6 +35,23 @@ export const findCommand = async (db: SqlTx, { tenantId }: SystemScope, commandI
   return row === undefined ? null : toRow(row);
 };
 
+const FIND_STATES = statement<{ readonly command_id: string; readonly status: CommandStatus; readonly failure_code: string | null }>(
+  "commands.findStates",
+  `select c.command_id, c.status, c.failure_code from unnest($2::text[]) as v(command_id)
+     cross join lateral (select * from commands_now o where o.tenant_id = $1 and o.command_id = v.command_id offset 0) c`,
+);
+
+export interface OrderedState {
+  readonly status: CommandStatus;
+  readonly failureCode: string | null;
+}
+
+/** The states of commands that a feature ordered; those that retention has deleted are missing. */
+export const findStates = async (sql: SqlTx, { tenantId }: SystemScope, commandIds: readonly string[]): Promise<ReadonlyMap<string, OrderedState>> => {
+  const rows = commandIds.length === 0 ? [] : await sql.query(FIND_STATES, [tenantId, commandIds]);
+  return new Map(rows.map(({ command_id, status, failure_code }) => [command_id, { status, failureCode: failure_code }]));
+};
+
 export interface Surroundings {
   readonly now: Date;
   readonly connectivity: string;

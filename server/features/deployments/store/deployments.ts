@@ -41,14 +41,31 @@ export const findDeployment = async (db: Clients, scope: SystemScope, deployment
   return row === null ? null : narrow(row);
 };
 
-const LOCK_ONE = statement<{ readonly deployment_id: string }>(
-  "deployments.lockOne",
-  "select d.deployment_id from deployments d where d.tenant_id = $1 and d.deployment_id = $2 for no key update",
+/** The deployments among these that the caller sees, with their names. */
+export const findNamedDeployments = async (db: Clients, scope: SystemScope, ids: readonly string[]): Promise<ReadonlyMap<string, string>> => {
+  const where = { deploymentId: { in: [...ids] }, ...existing };
+  const rows = await db.for(scope).deployment.findMany({ where, select: { deploymentId: true, name: true } });
+  return new Map(rows.map(({ deploymentId, name }) => [deploymentId, name]));
+};
+
+/** The command of the deployment's last change. */
+export const commandOfDeployment = async (db: Clients, scope: SystemScope, deploymentId: string): Promise<string | null> =>
+  (await db.for(scope).deployment.findFirst({ where: { deploymentId }, select: { commandId: true } }))?.commandId ?? null;
+
+const LOCK = statement<{ readonly deployment_id: string }>(
+  "deployments.lock",
+  "select d.deployment_id from deployments d where d.tenant_id = $1 and d.deployment_id = any($2::text[]) order by d.deployment_id for no key update",
 );
 /** Until the transaction ends, nobody else changes the deployment. Lock its app first. */
 export const lockDeployment = async (tx: Tx, scope: SystemScope, deploymentId: string): Promise<DeploymentRow | null> => {
-  await tx.query(LOCK_ONE, [scope.tenantId, deploymentId]);
+  await tx.query(LOCK, [scope.tenantId, [deploymentId]]);
   return findDeployment(tx, scope, deploymentId);
+};
+/** The same for many; one that is gone is missing. */
+export const lockDeployments = async (tx: Tx, scope: SystemScope, ids: readonly string[]): Promise<ReadonlyMap<string, DeploymentRow>> => {
+  await tx.query(LOCK, [scope.tenantId, ids]);
+  const rows = await tx.for(scope).deployment.findMany({ where: { deploymentId: { in: [...ids] }, ...existing } });
+  return new Map(rows.map((row) => [row.deploymentId, narrow(row)]));
 };
 
 /** Another one with this name. */
@@ -69,6 +86,36 @@ export const saveDeployment = async (tx: Clients, { tenantId }: SystemScope, dep
   const [row] = await tx.for({ tenantId }).deployment.updateManyAndReturn({ where: { deploymentId }, data });
   if (row === undefined) throw new Error(`deployment ${deploymentId} is gone although it is locked`);
   return narrow(row);
+};
+
+const SAVE_FOLLOWED = statement(
+  "deployments.saveFollowed",
+  `update deployments d set status = n.status, app_id = n.app_id, device_id = n.device_id, template = n.template, template_version = n.template_version,
+      configuration = n.configuration, revision = n.revision, current_revision = n.current_revision, command_id = n.command_id, failure = n.failure,
+      timeline = n.timeline, deleted_at = n.deleted_at, version = n.version, updated_at = now()
+     from json_to_recordset($2::json) as n(deployment_id text, status text, app_id text, device_id text, template text, template_version text, configuration jsonb,
+       revision int, current_revision int, command_id text, failure jsonb, timeline json, deleted_at timestamptz, version int)
+    where d.tenant_id = $1 and d.deployment_id = n.deployment_id`,
+);
+/** Writes deployments that are locked and have followed their apps. */
+export const saveFollowed = async (tx: Tx, { tenantId }: SystemScope, deployments: readonly DeploymentRow[]): Promise<void> => {
+  const rows = deployments.map((row) => ({
+    deployment_id: row.deploymentId,
+    status: row.status,
+    app_id: row.appId,
+    device_id: row.deviceId,
+    template: row.template,
+    template_version: row.templateVersion,
+    configuration: row.configuration,
+    revision: row.revision,
+    current_revision: row.currentRevision,
+    command_id: row.commandId,
+    failure: row.failure,
+    timeline: row.timeline,
+    deleted_at: row.deletedAt,
+    version: row.version,
+  }));
+  await tx.query(SAVE_FOLLOWED, [tenantId, JSON.stringify(rows)]);
 };
 
 const list = createListing(
@@ -143,13 +190,12 @@ export interface NewRevision extends RevisionContent {
   readonly rolledBackTo: number | null;
   readonly createdBy: string;
 }
-export const insertRevision = async (
-  tx: Clients,
-  { tenantId }: SystemScope,
-  { appType: template, config: configuration, ...rest }: NewRevision,
-): Promise<void> => {
-  const data = { template, configuration, ...rest } as Omit<Prisma.DeploymentRevisionUncheckedCreateInput, "tenantId">; // as: parsed JSON
-  await tx.for({ tenantId }).deploymentRevision.create({ data });
+export const insertRevisions = async (tx: Clients, { tenantId }: SystemScope, made: readonly NewRevision[]): Promise<void> => {
+  const data = made.map(
+    ({ appType: template, config: configuration, ...rest }) =>
+      ({ template, configuration, ...rest }) as Omit<Prisma.DeploymentRevisionUncheckedCreateInput, "tenantId">, // as: parsed JSON
+  );
+  if (data.length > 0) await tx.for({ tenantId }).deploymentRevision.createMany({ data });
 };
 
 /** Devices or enrollment tokens belong to it. */

@@ -54,6 +54,7 @@ const toDevice = (device: DeviceRow, presence: PresenceRow, now: Date): Device =
     lastSeen: presence.lastSeenAt,
     lastHeartbeatAt: presence.lastHeartbeatAt,
     metrics: presence.metrics,
+    apps: null,
     connection: connectionOf(presence),
   });
 };
@@ -90,6 +91,25 @@ export const findDeviceSummary = async (sql: SqlTx, { tenantId }: SystemScope, d
 export const findKnown = async (db: Clients, scope: SystemScope, deviceIds: readonly string[]): Promise<ReadonlySet<string>> => {
   const rows = await db.for(scope).device.findMany({ where: { deviceId: { in: [...deviceIds] }, ...living }, select: { deviceId: true } });
   return new Set(rows.map(({ deviceId }) => deviceId));
+};
+
+/** What the device's agent says of restic: null, it is missing; undefined, the agent has not said. */
+export const findRestic = async (db: Clients, scope: SystemScope, deviceId: string): Promise<string | null | undefined> => {
+  const row = await db.for(scope).device.findFirst({ where: { deviceId, ...living }, select: { inventory: true } });
+  const { resticVersion } = (row?.inventory ?? {}) as { readonly resticVersion?: string | null }; // as: checked when it was reported
+  return resticVersion;
+};
+
+export interface NetworkPlace {
+  readonly hostname: string | null;
+  readonly addresses: Device["addresses"];
+}
+
+/** Where these devices are in their networks. */
+export const findMachines = async (db: Clients, scope: SystemScope, deviceIds: readonly string[]): Promise<ReadonlyMap<string, NetworkPlace>> => {
+  const select = { deviceId: true, hostname: true, addresses: true } as const;
+  const rows = await db.for(scope).device.findMany({ where: { deviceId: { in: [...deviceIds] }, ...living }, select });
+  return new Map(rows.map(({ deviceId, hostname, addresses }) => [deviceId, { hostname, addresses: Device.shape.addresses.parse(addresses) }]));
 };
 
 /** The first `limit` devices that match, by id; the count is exact beyond that too. */

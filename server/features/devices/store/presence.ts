@@ -1,5 +1,5 @@
 // Statements of presence. Rows are locked in the order presence, devices, commands, wherever more than one is touched.
-import type { DeviceId, TenantId } from "../../../../protocol/index.ts";
+import type { DeviceAddress, DeviceHardware, DeviceId, TenantId } from "../../../../protocol/index.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import type { HeldSession, Machine, PresenceUpdate, SessionRef } from "../../../core/ports/agent-sessions.ts";
 import type { DeviceRef } from "../../../core/ports/delivery.ts";
@@ -35,6 +35,7 @@ export const markDuplicateReported = async (
 const DESCRIBE_DEVICE = statement<{ readonly updated_at: Date }>(
   "presence.describeDevice",
   `update devices d set hostname = n.hostname, platform = n.platform, arch = n.arch, os_version = n.os_version, agent_version = n.agent_version, inventory = coalesce($8::jsonb, d.inventory),
+     addresses = coalesce($9::jsonb, d.addresses), model = coalesce($10, d.model), hardware = coalesce($11::jsonb, d.hardware),
      updated_at = case when (d.hostname, d.platform, d.arch, d.os_version, d.agent_version) is distinct from (n.hostname, n.platform, n.arch, n.os_version, n.agent_version)
        or $8::jsonb is not null then now() else d.updated_at end
    from (select device_id, coalesce($3, hostname) hostname, coalesce($4, platform) platform, coalesce($5, arch) arch, coalesce($6, os_version) os_version,
@@ -42,11 +43,18 @@ const DESCRIBE_DEVICE = statement<{ readonly updated_at: Date }>(
    where d.device_id = n.device_id returning d.updated_at`,
 );
 
+export interface MachineReport {
+  readonly deviceId: string;
+  readonly machine: Machine;
+  readonly inventory?: { readonly model?: string | undefined; readonly hardware?: DeviceHardware | undefined };
+  readonly addresses?: readonly DeviceAddress[] | undefined;
+}
+
 /** Stores what the machine reports about itself; absent parts stay. Undefined when the device is gone. */
 export const describeDevice = async (
   tx: SqlTx,
   { tenantId }: Pick<DeviceRef, "tenantId">,
-  { deviceId, machine, inventory }: { deviceId: string; machine: Machine; inventory?: object },
+  { deviceId, machine, inventory, addresses }: MachineReport,
 ): Promise<Date | undefined> => {
   const [row] = await tx.query(DESCRIBE_DEVICE, [
     deviceId,
@@ -57,6 +65,9 @@ export const describeDevice = async (
     machine.osVersion ?? null,
     machine.agentVersion ?? null,
     inventory === undefined ? null : JSON.stringify(inventory),
+    addresses === undefined ? null : JSON.stringify(addresses),
+    inventory?.model ?? null,
+    inventory?.hardware === undefined ? null : JSON.stringify(inventory.hardware),
   ]);
   return row?.updated_at;
 };

@@ -5,6 +5,7 @@ import type { Tx } from "../../../core/database.ts";
 import { AppError } from "../../../core/errors.ts";
 import type { Handlers } from "../../../core/feature.ts";
 import { newId } from "../../../core/ids.ts";
+import { pageWithActors, withActor } from "../../../core/people/actors.ts";
 import { actorOf, type SystemScope } from "../../../core/scope.ts";
 import { LOCK } from "../../../core/statements.ts";
 import type { FeatureKit } from "../../kit.ts";
@@ -36,11 +37,11 @@ export const createWebhookChanges = (deps: WebhookChangesDeps): Pick<Handlers<ty
 });
 
 const createReads = ({ db, clock }: WebhookChangesDeps): Pick<Handlers<typeof contract.webhooks>, "list" | "get"> => ({
-  list: ({ scope }, query) => pageOfWebhooks(db, scope, query, clock.now()),
+  list: async ({ scope }, query) => pageWithActors(db, scope, await pageOfWebhooks(db, scope, query, clock.now())),
   get: async ({ scope }, { webhookId }) => {
     const row = await findWebhook(db, scope, webhookId);
     if (row === null) throw unknown(webhookId);
-    return recordOfWebhook(db, scope, row, clock.now());
+    return withActor(db, scope, await recordOfWebhook(db, scope, row, clock.now()));
   },
 });
 

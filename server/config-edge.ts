@@ -1,0 +1,74 @@
+// The listener that carries bytes, as settings: visitors of tunnels and domains, carriers of agents, backup repositories.
+import { join } from "node:path";
+import { z } from "zod";
+import { integer } from "./config-values.ts";
+
+/** A host name of several labels, or localhost. */
+const DOMAIN = /^(?=.{1,190}$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/;
+
+export const edgeSettings = {
+  EDGE_PORT: integer(8082, 0, 65_535).describe(
+    "port of the edge, which carries the bytes of tunnels, domains, agents' carriers and backups; 0 takes a free one",
+  ),
+  EDGE_HOST: z.string().min(1).default("127.0.0.1").describe("address of the edge"),
+  EDGE_HTTP_PORT: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(65_535)
+    .optional()
+    .describe("a second port of the edge, without TLS, usually 80: challenges of certificates, and with TLS a redirect to https for all else"),
+  EDGE_URL: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe("URL at which agents reach the edge, whose scheme and port visitors use, too; default http(s)://, the host of PUBLIC_URL and EDGE_PORT"),
+  EDGE_TLS_CERT_FILE: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("PEM certificate with its chain, for *.TUNNEL_DOMAIN; the edge then serves HTTPS and reloads changed files within 10 s"),
+  EDGE_TLS_KEY_FILE: z.string().min(1).optional().describe("PEM private key of EDGE_TLS_CERT_FILE, without a passphrase"),
+  BACKUP_DIR: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      "folder of the backups that this installation keeps for its devices, off for none; default DATA_DIR/backups, and none with REDIS_URL, because all nodes must share it",
+    ),
+  NODE_URL: z
+    .url({ protocol: /^http$/ })
+    .optional()
+    .describe(
+      "URL at which other nodes reach this node's internal listener, for visitors of tunnels whose agent is connected here; default http://INTERNAL_HOST:INTERNAL_PORT",
+    ),
+  TUNNEL_DOMAIN: z
+    .string()
+    .regex(DOMAIN, "must be a host name in lower case, without a port")
+    .default("localhost")
+    .describe("domain of the tunnels' host names, as in <app>-k3f9.localhost; all its names must lead to the edge"),
+};
+
+/** The folder of the repositories that this installation keeps; null: none. A second node would not see a folder of the first. */
+export const backupFolderOf = ({ BACKUP_DIR, DATA_DIR, REDIS_URL }: BackupConfig): string | null => {
+  if (BACKUP_DIR === "off") return null;
+  return BACKUP_DIR ?? (REDIS_URL === undefined ? join(DATA_DIR, "backups") : null);
+};
+interface BackupConfig {
+  readonly BACKUP_DIR?: string | undefined;
+  readonly DATA_DIR: string;
+  readonly REDIS_URL?: unknown;
+}
+
+type Given = Readonly<Record<string, string | undefined>>;
+
+/** Scripts of a tunnel's page must never share a site or a cookie with the console. */
+export const edgeRelations = (given: Given): readonly string[] => {
+  const { EDGE_TLS_CERT_FILE: cert, EDGE_TLS_KEY_FILE: key, TUNNEL_DOMAIN: domain, PUBLIC_URL: url } = given;
+  const host = url !== undefined && URL.canParse(url) ? new URL(url).hostname : undefined;
+  const holds = domain !== undefined && host !== undefined && (host === domain || host.endsWith(`.${domain}`));
+  return [
+    ...(cert !== undefined && key === undefined ? ["EDGE_TLS_KEY_FILE: is required with EDGE_TLS_CERT_FILE"] : []),
+    ...(key !== undefined && cert === undefined ? ["EDGE_TLS_CERT_FILE: is required with EDGE_TLS_KEY_FILE"] : []),
+    ...(holds ? ["TUNNEL_DOMAIN: must not hold the host of PUBLIC_URL; take a domain of its own, so that apps and the console share no cookies"] : []),
+  ];
+};

@@ -1,0 +1,76 @@
+// Judges what callers name: the host name of a tunnel, the service that it leads to, and the addresses that may come.
+import { randomBytes } from "node:crypto";
+import { domainToASCII } from "node:url";
+import { AppError } from "../../core/errors.ts";
+import { canonicalNetwork, parseAddress } from "../../core/people/addresses.ts";
+
+const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+const MAX_SERVICE = 2_048;
+const RANDOM_BYTES = 4;
+
+const invalid = (reason: string, details: Readonly<Record<string, unknown>> = {}): AppError =>
+  new AppError("TUNNEL_SERVICE_INVALID", { details: { reason, ...details } });
+
+/** Names that people read aloud, of letters and digits that are told apart. */
+const random = (): string => randomBytes(RANDOM_BYTES).toString("hex");
+
+const slugOf = (name: string): string =>
+  name
+    .toLowerCase()
+    .normalize("NFKD")
+    .replaceAll(/[^a-z0-9]+/g, "-")
+    .replaceAll(/^-+|-+$/g, "")
+    .slice(0, 30)
+    .replace(/-+$/, "") || "app";
+
+export const randomHostname = (name: string, domain: string): string => `${slugOf(name)}-${random()}.${domain}`;
+
+/** The whole host name of what a caller asks for: one label of the tenant's own in the domain of tunnels. */
+export const judgeTunnelHostname = (given: string, { domain, slug }: { readonly domain: string; readonly slug: string }): string => {
+  const ascii = domainToASCII(given.trim().replace(/\.$/, "").toLowerCase());
+  const suffix = `.${domain}`;
+  const asked = ascii.endsWith(suffix) ? ascii.slice(0, -suffix.length) : ascii;
+  const own = `--${slug}`;
+  const name = asked.endsWith(own) ? asked.slice(0, -own.length) : asked;
+  // The first `--` divides name and tenant, so a name holds none.
+  if (!LABEL.test(name) || name.includes("--")) throw invalid("hostname", { hostname: given.slice(0, 253) });
+  const label = `${name}${own}`;
+  if (!LABEL.test(label)) throw invalid("hostname_too_long", { hostname: given.slice(0, 253) });
+  return `${label}${suffix}`;
+};
+
+export interface Service {
+  readonly service: string;
+  readonly protocol: "http" | "https";
+  readonly targetPort: number;
+}
+
+const isPrivate = (host: string): boolean => {
+  if (host === "localhost") return true;
+  const address = parseAddress(host);
+  if (address === null) return false;
+  const range = address.range();
+  return range === "loopback" || range === "private" || range === "uniqueLocal";
+};
+
+/** A URL as the device sees it. What the device may reach, its agent decides again. */
+export const judgeService = (given: string): Service => {
+  if (given.length > MAX_SERVICE || !URL.canParse(given)) throw invalid("url");
+  const url = new URL(given);
+  if (url.protocol !== "http:" && url.protocol !== "https:") throw invalid("scheme", { scheme: url.protocol.replace(":", "") });
+  if (url.username !== "" || url.password !== "") throw invalid("credentials");
+  if (url.pathname !== "/" || url.search !== "" || url.hash !== "") throw invalid("path");
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  if (!isPrivate(host)) throw invalid("address", { host });
+  const protocol = url.protocol === "https:" ? "https" : "http";
+  const targetPort = url.port === "" ? (protocol === "https" ? 443 : 80) : Number(url.port);
+  if (targetPort === 0) throw invalid("port");
+  return { service: `${protocol}://${url.hostname}:${targetPort}`, protocol, targetPort };
+};
+
+export const judgeAllow = (given: readonly string[]): string[] =>
+  given.map((text) => {
+    const network = canonicalNetwork(text.trim());
+    if (network === null) throw invalid("allow", { network: text.slice(0, 64) });
+    return network;
+  });

@@ -1,0 +1,28 @@
+// A tunnel as its callers see it.
+import type { Tunnel } from "../../../protocol/index.ts";
+import { Tunnel as TunnelRecord } from "../../../protocol/index.ts";
+import { recordOf } from "../../core/rows/records.ts";
+import type { TunnelRow } from "./store.ts";
+
+/** The address of a host on the edge. */
+export const urlOf = (hostname: string, edgeUrl: string): string => {
+  const { protocol, port } = new URL(edgeUrl);
+  return `${protocol}//${hostname}${port === "" ? "" : `:${port}`}/`;
+};
+
+export const createTunnelRecord =
+  (edgeUrl: () => string) =>
+  (row: TunnelRow): Tunnel =>
+    recordOf(TunnelRecord, {
+      ...row,
+      id: row.tunnelId,
+      url: urlOf(row.hostname, edgeUrl()),
+      access: { mode: row.accessMode, allow: row.allow, tokenHint: row.tokenHint },
+      usage: {
+        requests: Number(row.requests),
+        bytesIn: Number(row.bytesIn),
+        bytesOut: Number(row.bytesOut),
+        lastUsedAt: row.lastUsedAt?.toISOString() ?? null,
+      },
+      failure: row.failure as Tunnel["failure"], // as: written by this feature alone
+    });

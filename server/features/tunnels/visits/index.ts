@@ -1,0 +1,118 @@
+// What the edge serves of tunnels: finds the tunnel of a host name in memory, lets its visitors in, and carries their requests.
+import type { Duplex } from "node:stream";
+import { LRUCache } from "lru-cache";
+import type { Clock } from "../../../core/clock.ts";
+import type { Carriers } from "../../../core/ports/carriers.ts";
+import type { EdgeHandler, EdgePages, EdgeRequest, EdgeResponse } from "../../../core/ports/edge.ts";
+import type { TunnelRow } from "../store.ts";
+import type { TunnelUsage } from "../usage.ts";
+import { TOO_MANY } from "./failures.ts";
+import { createForward, type ForwardDeps, type Visit } from "./forward.ts";
+import { cookieName, createGate, type Entrance, type VisitGateDeps } from "./gate.ts";
+import { createPool } from "./pool.ts";
+
+export interface VisitsDeps extends VisitGateDeps {
+  readonly clock: Clock;
+  readonly carriers: Pick<Carriers, "dial" | "has">;
+  readonly pages: EdgePages;
+  /** In whichever tenant. */
+  readonly find: (hostname: string) => Promise<TunnelRow | null>;
+  /** Counts what passes. */
+  readonly use: TunnelUsage["add"];
+  /** All names of tunnels end so. */
+  readonly domain: string;
+  readonly settings?: Partial<ForwardDeps["settings"]> | undefined;
+}
+
+interface Entry {
+  readonly at: number;
+  readonly tunnel: TunnelRow | null;
+}
+
+const SETTINGS: ForwardDeps["settings"] = { answerMs: 100_000, idleMs: 100_000, upgradedIdleMs: 3_600_000 };
+const MAX_ENTRIES = 10_000;
+// Hints clear entries at once, and may get lost.
+const KNOWN_MS = 30_000;
+const UNKNOWN_MS = 5_000;
+const OPEN_PER_ADDRESS = 32;
+
+export const createVisits = ({ clock, carriers, pages, find, use, domain, settings, ...deps }: VisitsDeps) => {
+  const known = new LRUCache<string, Entry>({ max: MAX_ENTRIES });
+  const open = new Map<string, number>();
+  const pool = createPool(carriers);
+  const gate = createGate({ clock, ...deps });
+  const forward = createForward({ pool, ...pages, settings: { ...SETTINGS, ...settings } });
+
+  const tunnelOf = (host: string): TunnelRow | null | Promise<TunnelRow | null> => {
+    const found = known.get(host);
+    if (found !== undefined && clock.elapsed() - found.at < (found.tunnel === null ? UNKNOWN_MS : KNOWN_MS)) return found.tunnel;
+    return find(host).then((tunnel) => {
+      known.set(host, { at: clock.elapsed(), tunnel });
+      return tunnel;
+    });
+  };
+
+  /** False: this address has as many open requests as it may. */
+  const take = (name: string, until: (done: () => void) => void): boolean => {
+    const count = open.get(name) ?? 0;
+    if (count >= OPEN_PER_ADDRESS) return false;
+    open.set(name, count + 1);
+    until(() => {
+      const left = (open.get(name) ?? 1) - 1;
+      if (left === 0) open.delete(name);
+      else open.set(name, left);
+    });
+    return true;
+  };
+
+  const visitOf = (tunnel: TunnelRow, request: EdgeRequest): Visit => {
+    const { tunnelId, deviceId } = tunnel;
+    const key = deviceId === null || carriers.has(tunnelId) ? tunnelId : deviceId;
+    const host = tunnel.hostHeader === "service" ? new URL(tunnel.service).host : request.authority;
+    use(tunnelId, { requests: 1, bytesIn: 0, bytesOut: 0 });
+    const passed = (bytesIn: number, bytesOut: number): void => use(tunnelId, { requests: 0, bytesIn, bytesOut });
+    return { request, tunnelId, key, host, cookie: cookieName(request.secure), passed };
+  };
+  const redirect = (response: EdgeResponse, { location, cookie }: Extract<Entrance, { kind: "sent" }>): void => {
+    response.writeHead(303, { Location: location, "Cache-Control": "no-store", ...(cookie === undefined ? {} : { "Set-Cookie": cookie }) });
+    response.end();
+  };
+
+  const handlerOf = (tunnel: TunnelRow): EdgeHandler => ({
+    handle: async (request, response) => {
+      const admission = await gate(tunnel, request);
+      if (admission.kind === "refused") return pages.refuse({ request, response }, admission.error);
+      if (admission.kind === "sent") return redirect(response, admission);
+      if (!take(`${tunnel.tunnelId}|${request.ip}`, (done) => response.once("close", done))) return pages.refuse({ request, response }, TOO_MANY);
+      return forward.send(visitOf(tunnel, request), response);
+    },
+    upgrade: async (request, socket: Duplex, head) => {
+      const admission = await gate(tunnel, request);
+      if (admission.kind !== "in") {
+        const error = admission.kind === "refused" ? admission.error : { status: 401, code: "UNAUTHORIZED", message: "Sign in first." };
+        return pages.refuseSocket({ request, socket }, error);
+      }
+      if (!take(`${tunnel.tunnelId}|${request.ip}`, (done) => socket.once("close", done))) return pages.refuseSocket({ request, socket }, TOO_MANY);
+      return forward.upgrade(visitOf(tunnel, request), socket, head);
+    },
+  });
+
+  return {
+    handlerOf,
+    hostOf: async (host: string): Promise<EdgeHandler | null> => {
+      if (!host.endsWith(`.${domain}`)) return null;
+      const tunnel = await tunnelOf(host);
+      return tunnel === null ? null : handlerOf(tunnel);
+    },
+    /** Something of these tenants has changed. */
+    forget: (tenantIds: Iterable<string>): void => {
+      const changed = new Set(tenantIds);
+      for (const [host, { tunnel }] of known.entries()) {
+        if (tunnel !== null && !changed.has(tunnel.tenantId)) continue;
+        known.delete(host);
+        if (tunnel !== null) pool.forget(tunnel.tunnelId);
+      }
+    },
+  };
+};
+export type Visits = ReturnType<typeof createVisits>;
