@@ -53,6 +53,7 @@ export const DEVICE_HELP = `Runs the reference agent as one device.
                     or by itself if they are mandatory; a new version that does not reach the gateway is given up
   --channel NAME    the channel of these versions (default: stable)
   --trial N         the seconds that a new version has to reach the gateway (default: 120)
+  --socks-port N    where programs of this machine find the SOCKS proxy to mesh routes, on 127.0.0.1 (default: 1080; 0: a free port)
 
 The apps of a process host outlive the agent; the next start adopts them.
 The journal beside the identity (FILE.journal) keeps a command from running twice, even after a restart. One process at a time can use it, and the folder of the data.
@@ -86,6 +87,7 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
       "update-key": { type: "string" },
       channel: { type: "string", default: "stable" },
       trial: { type: "string", default: "120" },
+      "socks-port": { type: "string", default: "1080" },
       help: { type: "boolean", short: "h", default: false },
     },
   });
@@ -96,6 +98,8 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
   }
   const kind = HOST_KINDS.find((each) => each === values.host);
   if (kind === undefined) throw new BadOptions(`--host: one of ${HOST_KINDS.join(", ")}`);
+  const socksPort = Number(values["socks-port"]);
+  if (!Number.isInteger(socksPort) || socksPort < 0 || socksPort > 65_535) throw new BadOptions("--socks-port: a port, or 0");
   const folder = resolve(values.data ?? `${path}.data`);
   const { "update-key": publicKey, channel } = values;
   const versions = publicKey === undefined ? null : openVersions(join(folder, "agent"));
@@ -110,7 +114,7 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
   try {
     return await runAgent(toPairedDevice(identity), {
       identity,
-      host: openDeviceHost({ kind, folder, time, seed: 1, say }),
+      host: openDeviceHost({ kind, folder, time, seed: 1, deviceId: toPairedDevice(identity).deviceId, socksPort, say }),
       updates: versions === null || publicKey === undefined ? null : { versions, publicKey, channel },
       path,
       url,
@@ -170,7 +174,7 @@ const pairInto = async (
           say(requestOf(shown));
           why(requestOf(shown));
         };
-        return pairByApproval({ ...device, onCode, onRetry: why });
+        return pairByApproval({ ...device, time, onCode, onRetry: why });
       },
     },
     time,

@@ -2,6 +2,7 @@
 import { randomInt } from "node:crypto";
 import { createHttp, createRunAbort, sayWhileWaiting, systemTime as time } from "./agent/index.ts";
 import { bootstrap } from "./bootstrap.ts";
+import { runConnector } from "./connector.ts";
 import { runDevice } from "./device.ts";
 import { createScreen, summaryText } from "./display.ts";
 import { type FleetOptions, runFleet } from "./fleet/fleet.ts";
@@ -62,6 +63,12 @@ const simulate = async (options: Options): Promise<number> => {
       drainMs: options.drain,
       deployments: options.deployments,
       failingApps: options["failing-apps"] / 100,
+      updates: {
+        fails: options["failing-updates"] / 100,
+        slow: options["slow-updates"] / 100,
+        lost: options["lost-after-update"] / 100,
+        wrong: options["wrong-version"] / 100,
+      },
     },
     { onProgress: screen.progress, onNotice: screen.notice },
   );
@@ -75,6 +82,7 @@ const main = async (): Promise<number> => {
     const [first, ...others] = process.argv.slice(2);
     // A command that is unfinished, because the next start carries it on, would hold the process by its timer.
     if (first === "agent") process.exit(await runDevice(others));
+    if (first === "connector") process.exit(await runConnector(others));
     const options = parseOptions(process.argv.slice(2));
     if (!options.help) return await simulate(options);
     process.stdout.write(HELP);

@@ -13,6 +13,10 @@ export const HELP = `Runs simulated agents against a real gateway: they connect,
   --commands-per-second N   commands queued per second for all devices together (default 10; 0 for none)
   --deployments N           apps to deploy to each device at once, before the load (default 0, at most 20); the devices simulate them
   --failing-apps PERCENT    share of these that fail: to start, in the health check, by hanging, or by a crash later (default 0)
+  --failing-updates PERCENT    share of the devices whose ordered update of the agent fails (default 0); all others do what a rollout orders
+  --slow-updates PERCENT       share whose update is not done when its time is over (default 0)
+  --lost-after-update PERCENT  share that never comes back from it (default 0)
+  --wrong-version PERCENT      share that comes back with another version (default 0)
   --seed N                  repeat a run's devices, commands and jitter (default: random)
   --json                    print one JSON object on stdout at the end; progress stays on stderr
   --quiet                   print no progress
@@ -38,6 +42,7 @@ const Duration = z
   .regex(/^\d+(\.\d+)?(ms|s|m|h)?$/, "must look like 30s, 5m or 500ms")
   .transform((text) => Number.parseFloat(text) * (UNITS.get(/[a-z]+$/.exec(text)?.[0] ?? "s") ?? 1_000));
 const whole = (low: number, high: number) => z.coerce.number().int().min(low).max(high);
+const share = z.coerce.number().min(0).max(100).default(0);
 
 const Options = z
   .object({
@@ -46,14 +51,18 @@ const Options = z
     "warm-up": Duration.default(0),
     "commands-per-second": z.coerce.number().min(0).max(20_000).default(10),
     deployments: whole(0, 20).default(0),
-    "failing-apps": z.coerce.number().min(0).max(100).default(0),
+    "failing-apps": share,
+    "failing-updates": share,
+    "slow-updates": share,
+    "lost-after-update": share,
+    "wrong-version": share,
     seed: whole(0, 4_294_967_295).optional(),
     json: z.boolean().default(false),
     quiet: z.boolean().default(false),
     url: z.url({ protocol: /^https?$/ }).optional(),
     "api-key": z.string().min(1).optional(),
     tenant: z.string().min(1).optional(),
-    "poll-only": z.coerce.number().min(0).max(100).default(0),
+    "poll-only": share,
     heartbeat: z.coerce.number().min(1).max(600).optional(),
     ramp: whole(1, 10_000).default(150),
     drain: Duration.default(60_000),
@@ -62,6 +71,10 @@ const Options = z
   .refine(
     ({ url, "api-key": key, tenant }) => (url === undefined) === (key === undefined) && (tenant === undefined || key !== undefined),
     "--url and --api-key must be given together, and --tenant with them",
+  )
+  .refine(
+    (given) => given["failing-updates"] + given["slow-updates"] + given["lost-after-update"] + given["wrong-version"] <= 100,
+    "--failing-updates, --slow-updates, --lost-after-update and --wrong-version must be 100 or less together",
   );
 export type Options = z.infer<typeof Options>;
 
@@ -87,6 +100,10 @@ export const parseOptions = (args: readonly string[]): Options => {
         "commands-per-second": text,
         deployments: text,
         "failing-apps": text,
+        "failing-updates": text,
+        "slow-updates": text,
+        "lost-after-update": text,
+        "wrong-version": text,
         seed: text,
         json: flag,
         quiet: flag,

@@ -36,6 +36,8 @@ export interface Agent {
   start(): void;
   /** A call that is signed as the agent, for its own device. A text is sent unchanged, as NDJSON. Rejects with NoAnswer unless the gateway itself answers. */
   call(method: HttpCall["method"], path: string, body?: unknown, more?: Pick<HttpCall, "headers" | "expects" | "withinMs">): Promise<HttpAnswer>;
+  /** The headers that sign a request without a body, for connections that are no calls. */
+  signed(method: string, target: string): Record<string, string>;
   /** Gives running commands two seconds to end, says goodbye and closes. */
   stop(goodbye?: z.input<typeof Goodbye>): Promise<void>;
   readonly state: AgentPhase;
@@ -159,6 +161,7 @@ export const createAgent = (given: AgentOptions): Agent => {
       const headers = { ...more.headers, ...signed };
       return http.call({ ...more, method, path, headers, ...(body === undefined ? {} : { body }), ...(isText ? { type: "application/x-ndjson" } : {}) });
     },
+    signed: (method, target) => sign(identity, { method, target, body: "" }, new Date(stampMs(options, state))),
     start: () => {
       executor.resume();
       state.cancelRotation = rotation.resume();

@@ -38,7 +38,8 @@ const parse = (text: string): unknown => {
 };
 
 const isSuccess = (status: number): boolean => status >= 200 && status < 300;
-const NOT_MODIFIED = 304;
+/** Such answers have no body, so the header alone tells whose they are. */
+const [NO_CONTENT, NOT_MODIFIED] = [204, 304];
 const Envelope = z.looseObject({ success: z.boolean() });
 
 /** Throws NoAnswer unless the gateway itself gave this answer. */
@@ -48,7 +49,7 @@ export const ownAnswer = ({ status, headers, text }: RawAnswer, expected: Expect
     throw new NoAnswer(`something else than the gateway answered ${status}`);
   };
   if (!headers[SIGNATURE_VERSIONS_HEADER]) return foreign();
-  if (status === NOT_MODIFIED || (expected === "file" && isSuccess(status))) return { status, headers, body: null, text };
+  if (status === NO_CONTENT || status === NOT_MODIFIED || (expected === "file" && isSuccess(status))) return { status, headers, body: null, text };
   const { data } = Envelope.safeParse(parse(text));
   return data?.success === isSuccess(status) ? { status, headers, body: data, text } : foreign();
 };

@@ -4,7 +4,7 @@ import { givenWaitMs, type HttpAnswer, hasSucceeded, refusal } from "./answers.t
 import { callWithRetry, createHttp } from "./http.ts";
 import { IssuedIdentity } from "./state/identity.ts";
 import { between, createRandom } from "./timing/random.ts";
-import { pause, systemTime } from "./timing/time.ts";
+import { pause, type Time } from "./timing/time.ts";
 
 export interface ShownCode {
   readonly code: string;
@@ -17,6 +17,7 @@ export interface ApprovalOptions {
   readonly fingerprint: string;
   readonly name?: string;
   readonly platform?: string;
+  readonly time: Time;
   /** Shows the person the code, and the digits to compare. */
   readonly onCode: (shown: ShownCode) => void;
   readonly signal?: AbortSignal;
@@ -38,15 +39,16 @@ export const pairByApproval = async ({
   fingerprint,
   name,
   platform = "simulator",
+  time,
   onCode,
   signal,
   onRetry,
 }: ApprovalOptions): Promise<z.infer<typeof IssuedIdentity>> => {
   const http = createHttp(url, 1);
   const retry = {
-    time: systemTime,
-    random: createRandom(systemTime.wallMs()),
-    untilMs: systemTime.elapsedMs() + WITHIN_MS,
+    time,
+    random: createRandom(time.wallMs()),
+    untilMs: time.elapsedMs() + WITHIN_MS,
     signal,
     ...(onRetry ? { onRetry } : {}),
   };
@@ -67,7 +69,7 @@ export const pairByApproval = async ({
       if (polled?.identity !== undefined) return polled.identity;
       if (polled?.status !== "pending" || signal?.aborted) throw refusal(`the pairing ended as ${polled?.status ?? "unknown"}`, answer);
       const waitMs = Math.max(LEAST_POLL_MS, givenWaitMs(polled.pollAfterSeconds) ?? POLL_MS);
-      await pause(systemTime, waitMs * between(retry.random, 1, 1.1), signal);
+      await pause(time, waitMs * between(retry.random, 1, 1.1), signal);
     }
   } finally {
     http.close();

@@ -54,7 +54,8 @@ const cut = (outcome: Outcome, maxBytes: number): Outcome => {
   return { ...outcome, output: { truncated: text.slice(0, Math.max(0, Math.floor(maxBytes / 4) - 64)) }, outputTruncated: true };
 };
 
-const toFailure = (error: unknown, signal: AbortSignal): Outcome => {
+const toFailure = (error: unknown, signal: AbortSignal, endsItself = false): Outcome => {
+  if (endsItself && error instanceof HandlerFailure) return { status: "failed", code: error.code, output: error.output };
   if (signal.aborted && signal.reason === CANCELED) return { status: "canceled", output: { message: "canceled while it ran" } };
   if (signal.aborted && signal.reason === TIMED_OUT) return { status: "failed", code: "AGENT_TIMEOUT", output: { message: "the execution timed out" } };
   if (error instanceof InvalidPayload) return { status: "rejected", code: "INVALID_PAYLOAD", output: { message: error.message } };
@@ -116,15 +117,17 @@ export const createExecutor = ({ journal, handlers, acks, time, serverNowMs, max
     const cancelTimeout = seconds === undefined ? noop : time.after(Math.max(1, seconds) * 1_000, () => abort.abort(TIMED_OUT));
     const context: HandlerContext = {
       signal: abort.signal,
+      commandId,
       traceparent: delivery.traceparent ?? null,
-      progress: (pct, message) => say(commandId, requiresAck, { status: "running", progress: { pct, message } }),
+      progress: (pct, message, figures = {}) => say(commandId, requiresAck, { status: "running", progress: { pct, message, ...figures } }),
     };
     try {
       if (handler.long) say(commandId, requiresAck, { status: "running" });
       onExecute(commandId, type);
-      return { status: "succeeded", output: await Promise.race([handler.run(payload, context), whenAborted(abort.signal)]) };
+      const work = handler.run(payload, context);
+      return { status: "succeeded", output: await (handler.endsItself ? work : Promise.race([work, whenAborted(abort.signal)])) };
     } catch (error) {
-      return toFailure(error, abort.signal);
+      return toFailure(error, abort.signal, handler.endsItself);
     } finally {
       cancelTimeout();
     }

@@ -6,18 +6,28 @@ import type { Apps } from "./apps.ts";
 import { type AgentMachine, percent, thisMachine } from "./machine.ts";
 import { pause, type Time } from "./timing/time.ts";
 
+/** What a long command says of itself while it runs. */
+export interface ProgressFigures {
+  readonly stage?: string;
+  readonly bytesDone?: number;
+  readonly bytesTotal?: number;
+}
+
 export interface HandlerContext {
+  readonly commandId: string;
   /** Aborted on cancel and on the execution timeout. */
   readonly signal: AbortSignal;
   /** W3C trace context of the call that queued the command, or null. Pass it on to calls that the handler makes. */
   readonly traceparent: string | null;
-  progress(pct: number, message: string): void;
+  progress(pct: number, message: string, figures?: ProgressFigures): void;
 }
 
 export interface CommandHandler {
   /** The executor reports `running` before it starts. */
   readonly long: boolean;
   readonly cancelable: boolean;
+  /** Cancel and timeout only ask it to end: what it returns or throws counts, because it may be past the point where it can go back. */
+  readonly endsItself?: boolean;
   /** Running it twice is the same as once: after a restart of the agent, an unfinished command of this type runs again instead of failing. */
   readonly repeatable?: boolean;
   run(payload: unknown, context: HandlerContext): Promise<unknown>;

@@ -64,7 +64,7 @@ export const waitInReason = (reason: string): number | null => givenWaitMs(/;ra=
 
 const requestedMs = (end: SessionEnd): number | null => (end.kind === "closed" ? waitInReason(end.reason) : end.retryAfterMs);
 const saysStop = (end: SessionEnd): boolean => (end.kind === "closed" ? isTerminalClose(end.code) : refusesForGood(end));
-const nameOf = (end: SessionEnd): string =>
+export const nameOfEnd = (end: SessionEnd): string =>
   end.kind === "closed" ? `closed with ${end.code} ${end.reason}` : `refused with ${end.status} ${end.reason || end.code}`;
 
 /** Waits at least as long as requested (an hour at most), plus jitter. */
@@ -98,14 +98,14 @@ export const afterEnd = (end: SessionEnd, now: ReconnectContext): ReconnectDecis
     return reconnect(
       spread(waitMs, now),
       saysStop(end) ? null : pollMs,
-      waitMs >= LONG_WAIT_MS ? `${nameOf(end)}; reconnects in ${Math.round(waitMs / 1_000)} s` : null,
+      waitMs >= LONG_WAIT_MS ? `${nameOfEnd(end)}; reconnects in ${Math.round(waitMs / 1_000)} s` : null,
     );
   if (saysStop(end))
     return {
       reconnectInMs: null,
       askInMs: defaultWaitMs(end, now),
       pollEveryMs: between(now.random, ASK_MS.least, ASK_MS.most),
-      alarm: `${nameOf(end)}; does not reconnect until REST accepts the agent`,
+      alarm: `${nameOfEnd(end)}; does not reconnect until REST accepts the agent`,
     };
   return reconnect(defaultWaitMs(end, now), pollMs);
 };

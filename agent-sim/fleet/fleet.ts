@@ -14,6 +14,7 @@ import { type AgentGroup, createAgentGroup } from "./agent-group.ts";
 import { type CommandTracker, createCommandTracker } from "./command-tracker.ts";
 import { allEnded, type DeploymentSummary, deployToFleet } from "./deployments.ts";
 import { type AppFailures, failingIn } from "./fleet-apps.ts";
+import type { UpdateShares } from "./fleet-updates.ts";
 import type { Percentiles } from "./latency.ts";
 import { type Load, startLoad } from "./load.ts";
 import { createFleetMachines, type SimulatedMachine } from "./machines.ts";
@@ -46,6 +47,8 @@ export interface FleetOptions extends PortalCredentials {
   readonly deployments?: number;
   /** The share of deployments that fail, from 0 to 1. */
   readonly failingApps?: number;
+  /** The shares of ordered updates of the agent that do not work; default: none. */
+  readonly updates?: UpdateShares;
   /** Time for open commands to end after the load. */
   readonly drainMs?: number;
   /** Ends the load; the run still waits for open commands and checks them. */
@@ -96,6 +99,8 @@ export interface Summary {
 const PROVISION_MS = 300_000;
 const CONNECT_MS = 90_000;
 const DRAIN_MS = 60_000;
+/** For the session of an agent that tries again. */
+const OPENING_MS = 30_000;
 const RAMP_PER_SECOND = 150;
 const API_SOCKETS = 64;
 /** The lowest rate at which a rate-limited gateway may allow reads. */
@@ -146,6 +151,8 @@ const runLoad = async (
   const seconds = Math.round((time.elapsedMs() - startMs) / 100) / 10;
   stage.phase = "draining";
   await until(time, () => running.outstanding === 0 && tracker.counts.open === 0 && group.connected === group.size, { everyMs: 50, withinMs: drainMs });
+  // An agent that met no gateway several times waits longer than that, by the rules of the protocol. It is late only when the wait that it announced is over.
+  await until(time, () => group.connected === group.size, { everyMs: 50, withinMs: group.longestWaitMs + OPENING_MS });
   return { load: running, seconds };
 };
 
@@ -188,12 +195,17 @@ const summarize = (
   };
 };
 
-const reportProblems = ({ refused, unresolved, outstanding, firstProblem }: Load, { lost, examples }: Findings, { onNotice }: FleetHooks): void => {
+const reportProblems = (
+  { refused, unresolved, outstanding, firstProblem }: Load,
+  { lost, examples, missing }: Findings & Pick<AgentGroup, "missing">,
+  { onNotice }: FleetHooks,
+): void => {
   if (refused > 0) onNotice?.(`the gateway refused ${refused} commands; the first: ${firstProblem}`);
   if (unresolved + outstanding > 0)
     onNotice?.(
       `${unresolved + outstanding} requests were never answered, so their commands may exist${firstProblem === null ? "" : `; the first: ${firstProblem}`}`,
     );
+  if (missing.length > 0) onNotice?.(`${missing.length} agents are not connected; the first: ${missing[0]}`);
   if (lost > 0) onNotice?.(`lost commands, for example: ${examples.join(", ")}`);
 };
 
@@ -241,6 +253,7 @@ export const runFleet = async (options: FleetOptions, hooks: FleetHooks = {}): P
       machines,
       appFailures: failingIn(options.failingApps ?? 0),
       appFailuresOf: options.appFailuresOf,
+      updates: options.updates,
       mayHaveApps: options.mayHaveApps,
       onAlarm: (text) => hooks.onNotice?.(text),
     });
@@ -255,7 +268,7 @@ export const runFleet = async (options: FleetOptions, hooks: FleetHooks = {}): P
     const accepted = tracker.byDevice();
     const findings = await verifyAll(portal, accepted, retryFor(Math.max(drainMs, (accepted.size * 60_000) / SLOWEST_READS_PER_MINUTE)));
     const summary = summarize(group, tracker, { options, load, findings, deployments, seconds });
-    reportProblems(load, findings, hooks);
+    reportProblems(load, { ...findings, missing: group.missing }, hooks);
     return summary;
   } finally {
     stage.phase = "stopping";

@@ -15,9 +15,11 @@ import type { DesiredApp } from "../../protocol/records/apps/app-spec.ts";
 import { followProgram, runProgram } from "../children/index.ts";
 import { createEngineFigures, type EngineFigures } from "./compose/figures.ts";
 import { appLines, followContainers } from "./compose/log-lines.ts";
-import { environmentOf, type Host, HostClosed, HostFailure, refuse, type Secrets } from "./host.ts";
+import { createEngineVolumes, enginePlaceOf, type RunDocker, volumesOfProject } from "./compose/volumes.ts";
+import { type DataHost, environmentOf, HostClosed, HostFailure, refuse, type Secrets } from "./host.ts";
 import type { AppFolder } from "./processes/app-folder.ts";
 import { fetchSecrets, refusePortsOfOthers } from "./processes/app-process.ts";
+import { hookFailure } from "./processes/data-words.ts";
 import { readText, replaceFile } from "./processes/disk.ts";
 import { checkPorts } from "./processes/ports.ts";
 import { openProcessHost } from "./processes/process-host.ts";
@@ -26,6 +28,8 @@ import type { AppContext, AppProcess, ProcessHostOptions } from "./processes/set
 const FILE = "compose.yaml";
 const VARIABLES = "variables.env";
 const LOOK_MS = 5_000;
+/** The engine may start a container anew by itself. */
+const STARTED_EVERY_MS = 60_000;
 const REPORT_LINES = 20;
 /** Beyond the time that the app itself has. */
 const GRACE_SECONDS = 120;
@@ -36,7 +40,7 @@ export interface ComposeHostOptions extends Omit<ProcessHostOptions, "programs" 
 }
 
 /** `docker compose ps --format json`: one object a line, or a list in older versions. */
-const Container = z.object({ State: z.string(), Health: z.string().catch("") });
+const Container = z.object({ ID: z.string().catch(""), State: z.string(), Health: z.string().catch("") });
 const Line = z.union([z.array(Container), Container.transform((one) => [one])]);
 
 /** Another version of docker may answer in another form. */
@@ -87,6 +91,21 @@ interface Run {
 const dockerEnvironment = (): NodeJS.ProcessEnv =>
   Object.fromEntries(DOCKER_VARIABLES.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
 
+const runDocker = async (command: string, words: readonly string[], { time, closing }: Pick<AppContext, "time" | "closing">): Promise<string> => {
+  const { outcome, code, output, errors, error } = await runProgram({
+    command,
+    words,
+    env: dockerEnvironment(),
+    time,
+    signals: [closing],
+    withinMs: GRACE_SECONDS * 1_000,
+  });
+  if (outcome === "stopped") throw new HostClosed();
+  if (outcome === "ended" && code === 0) return output;
+  const reason = error?.code === "ENOENT" ? "NO_DOCKER" : "COMPOSE_FAILED";
+  throw new HostFailure({ stage: "running", reason, message: `docker ${words.slice(0, 2).join(" ")}: ${errors.trim() || outcome}` });
+};
+
 const LOGS = ["logs", "--no-color", "--no-log-prefix", "--timestamps"];
 
 interface Docker {
@@ -120,8 +139,27 @@ const createComposeProcess = ({ program: docker, figures }: Docker, context: App
     const message = createMasker(Object.values(secrets)).mask(`docker compose ${rest[0]}: ${why}`);
     throw new HostFailure({ stage, reason, message, lines: message.split("\n") });
   };
+  let started: { readonly of: string; readonly atMs: number; readonly at: Date | null } | null = null;
+  /** The last start among its containers, asked for when there are other ones, and once a minute. */
+  const learnStart = async (ids: readonly string[]): Promise<void> => {
+    const [of, atMs] = [ids.join(), context.time.elapsedMs()];
+    if (ids.includes("") || (started?.of === of && atMs - started.atMs < STARTED_EVERY_MS)) return;
+    const words = ["inspect", "--format", "{{.State.StartedAt}}", ...ids];
+    const inspected = { command: docker, words, env: dockerEnvironment(), time: context.time, signals: [context.closing], withinMs: GRACE_SECONDS * 1_000 };
+    const { outcome, code, output } = await runProgram(inspected);
+    const starts = outcome === "ended" && code === 0 ? output.trim().split("\n").map(Date.parse) : [Number.NaN];
+    started = { of, atMs, at: starts.some(Number.isNaN) ? null : new Date(Math.max(...starts)) };
+  };
   const containers = async (): Promise<readonly z.output<typeof Container>[]> =>
     hasFile() ? containersIn(await run(["ps", "--all", "--format", "json"], { stage: "running", seconds: GRACE_SECONDS })) : [];
+  const plainDocker: RunDocker = (words) => runDocker(docker, words, context);
+  /** As Compose makes and finds them. */
+  const makeVolumes = async (names: readonly string[]): Promise<void> => {
+    for (const name of names) {
+      const labels = ["--label", `com.docker.compose.project=${project}`, "--label", `com.docker.compose.volume=${name}`];
+      await plainDocker(["volume", "create", ...labels, `${project}_${name}`]);
+    }
+  };
   const secretsOfCurrent = async (): Promise<Secrets> => {
     const { current } = folder.readRecord() ?? { current: null };
     return current === null ? {} : fetchSecrets(context, folder.readRevision(current));
@@ -152,7 +190,10 @@ const createComposeProcess = ({ program: docker, figures }: Docker, context: App
   return {
     isAlive: async () => {
       const all = await containers();
-      if (all.length > 0) figures.refresh(context.closing);
+      if (all.length > 0) {
+        figures.refresh(context.closing);
+        await learnStart(all.map(({ ID }) => ID));
+      }
       return all.length > 0 && all.every(({ State }) => State === "running" || State === "restarting");
     },
     prepare: async (app, ownPorts) => {
@@ -167,12 +208,48 @@ const createComposeProcess = ({ program: docker, figures }: Docker, context: App
     untilHealthy: async () => undefined,
     stop: async (app) => {
       figures.forget(project);
+      started = null;
       const seconds = app?.spec.stopSeconds ?? 10;
       if (hasFile()) await run(["down", "--remove-orphans", "--timeout", String(seconds)], { stage: "stopping", seconds: seconds + GRACE_SECONDS });
     },
     removeVolumes: async () => {
       if (hasFile()) await run(["down", "--volumes", "--remove-orphans"], { stage: "removing", seconds: GRACE_SECONDS });
       folder.removeVolumes();
+    },
+    volumes: async (app) => {
+      const names = Object.keys(allowedProject(app).volumes);
+      if (names.length === 0) return [];
+      let found = await volumesOfProject(plainDocker, project);
+      // A restore comes to a device that never had the app.
+      if (names.some((name) => !found.has(name))) {
+        await makeVolumes(names.filter((name) => !found.has(name)));
+        found = await volumesOfProject(plainDocker, project);
+      }
+      return names.map((name) => enginePlaceOf(name, found.get(name) ?? refuse("COMPOSE_FAILED", `the engine did not make the volume ${name}`)));
+    },
+    rest: async (app, mode) => {
+      const { stopSeconds } = app.spec;
+      const words = mode === "pause" ? ["pause"] : ["stop", "--timeout", String(stopSeconds)];
+      await run(words, { stage: "stopping", seconds: stopSeconds + GRACE_SECONDS });
+    },
+    wake: async (app, mode) => {
+      const states = new Set((await containers()).map(({ State }) => State));
+      if (states.has("paused")) await run(["unpause"], { stage: "starting", seconds: GRACE_SECONDS });
+      if (mode === "pause" && states.size > 0 && !states.has("exited")) return;
+      const secrets = await fetchSecrets(context, app);
+      // After a swap there are none.
+      if (states.size === 0) return up(app, allowedProject(app), secrets);
+      const { startSeconds } = app.spec.health;
+      const words = ["up", "--detach", "--no-recreate", "--wait", "--wait-timeout", String(startSeconds)];
+      await run(words, { stage: "starting", seconds: startSeconds + GRACE_SECONDS, variables: environmentOf(app, secrets), secrets });
+    },
+    hook: async (app, step) => {
+      const service = step.service ?? Object.keys(allowedProject(app).services)[0] ?? refuse("COMPOSE_FAILED", "the project has no service");
+      try {
+        await run(["exec", "-T", service, ...step.command], { stage: "running", seconds: step.timeoutSeconds, secrets: await fetchSecrets(context, app) });
+      } catch (error) {
+        throw error instanceof HostFailure ? hookFailure(step, error.message, error.lines) : error;
+      }
     },
     ending: () => "its containers have ended",
     // A failure is worth reporting without them.
@@ -190,13 +267,16 @@ const createComposeProcess = ({ program: docker, figures }: Docker, context: App
       for await (const line of followContainers({ open, time: context.time, signal: AbortSignal.any(signals), isOver })) yield mask(line);
     },
     figures: () => figures.of(project),
+    startedAt: () => started?.at ?? null,
   };
 };
 
-export const createComposeHost = ({ docker: program = "docker", supervision, ...options }: ComposeHostOptions): Host => {
+export const createComposeHost = ({ docker: program = "docker", supervision, ...options }: ComposeHostOptions): DataHost => {
   const figures = createEngineFigures({ docker: program, time: options.time, environment: dockerEnvironment });
+  const never = new AbortController().signal;
   return openProcessHost({
     ...options,
+    createVolumes: (apps) => createEngineVolumes((words) => runDocker(program, words, { time: options.time, closing: never }), apps),
     supervision: { lookMs: LOOK_MS, ...supervision },
     createProcess: (context, folder) => createComposeProcess({ program, figures }, context, folder),
   });

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { AppId } from "../../protocol/kit/ids.ts";
 import { newestLines } from "../../protocol/kit/log-text.ts";
 import { DesiredApp, type ReportedApp } from "../../protocol/records/apps/app-spec.ts";
+import type { HostData } from "./app-data.ts";
 
 export type ReportedFailure = NonNullable<ReportedApp["failure"]>;
 export type Secrets = Readonly<Record<string, string>>;
@@ -23,6 +24,11 @@ export interface Host {
   follow(appId: string, signal: AbortSignal): AsyncIterable<string>;
   /** Ends the supervision and every wait within seconds, and leaves the apps running. What was under way rejects with HostClosed. */
   close(): Promise<void>;
+}
+
+/** A host whose apps have data of their own. */
+export interface DataHost extends Host {
+  readonly data: HostData;
 }
 
 export interface HostOptions {

@@ -1,15 +1,25 @@
 // Opens the host that the command line names, connected with its agent.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import type { Agent, CommandHandlers, Time } from "../agent/index.ts";
+import { type Agent, type CommandHandlers, type Time, thisMachine } from "../agent/index.ts";
+import { findRepositoryBy } from "./backups/access.ts";
+import type { BackupEngine } from "./backups/engine.ts";
+import { createBackupHandlers, createVolumeHandlers } from "./backups/handlers.ts";
+import { openRealEngine, openRestic } from "./backups/real-engine.ts";
+import { INSTALL_LINE } from "./backups/restic.ts";
+import { createSimulatedEngine, openBackupMemory, simulatedVolumes } from "./backups/simulated-engine.ts";
 import { createComposeHost } from "./compose.ts";
 import { createHostHandlers } from "./handlers.ts";
 import type { Host, HostOptions } from "./host.ts";
+import { createInventorySync } from "./inventory-sync.ts";
 import { createLogHandlers } from "./log-handlers.ts";
+import { createDeviceMesh, type DeviceMeshOptions } from "./mesh/mesh.ts";
 import { readText, replaceFile, systemDisk } from "./processes/disk.ts";
 import { openProcessHost } from "./processes/process-host.ts";
+import { ALLOW_FILE, readAllowed } from "./services.ts";
 import { createSimulatedHost } from "./simulated.ts";
 import { type AppliedVersion, createStateSync, fetchSecretsBy } from "./state-sync.ts";
+import { createDeviceTunnels } from "./tunnels.ts";
 
 export const HOST_KINDS = ["simulated", "process", "compose"] as const;
 export type HostKind = (typeof HOST_KINDS)[number];
@@ -17,7 +27,9 @@ export type HostKind = (typeof HOST_KINDS)[number];
 export interface DeviceHost {
   readonly handlers: CommandHandlers;
   /** Begins to report, at first within this time. */
-  start(agent: Pick<Agent, "call">, windowMs?: number): void;
+  start(agent: Pick<Agent, "call"> & Partial<Pick<Agent, "signed">>, windowMs?: number): void;
+  /** Where programs of this machine find the proxy to mesh routes; null while the device is no consumer. */
+  readonly socksPort: number | null;
   /** Leaves the apps running. */
   close(): Promise<void>;
 }
@@ -28,13 +40,34 @@ export interface DeviceHostOptions {
   readonly folder: string;
   readonly time: Time;
   readonly seed: number;
+  readonly deviceId: string;
+  /** The port of the proxy to mesh routes, on loopback; 0: a free one. Without it there is none: many devices may share a machine. */
+  readonly socksPort?: number | undefined;
+  /** For names that a router of mesh routes resolves. Default: the system's. */
+  readonly lookup?: DeviceMeshOptions["lookup"];
   /** For the machine's operator. */
   readonly say?: (text: string) => void;
 }
 
-const openHost = ({ kind, folder, time, seed }: DeviceHostOptions, shared: HostOptions): Host => {
-  if (kind === "process") return openProcessHost({ ...shared, folder, time });
-  return kind === "compose" ? createComposeHost({ ...shared, folder, time }) : createSimulatedHost({ ...shared, time, seed });
+interface Opened {
+  readonly host: Host;
+  readonly engine: BackupEngine;
+  readonly handlers: CommandHandlers;
+}
+
+const openHost = ({ kind, folder, time, seed, deviceId }: DeviceHostOptions, shared: HostOptions, call: Agent["call"]): Opened => {
+  const ofBackups = { find: findRepositoryBy({ call, time, folder: join(folder, "backups") }), folder: join(folder, "backups"), time, deviceId };
+  if (kind === "simulated") {
+    const host = createSimulatedHost({ ...shared, time, seed });
+    const memory = openBackupMemory(join(folder, "backups"));
+    const engine = createSimulatedEngine({ ...ofBackups, host, seed, memory });
+    return { host, engine, handlers: { ...createBackupHandlers(engine), ...createVolumeHandlers({ data: simulatedVolumes(host), time }) } };
+  }
+  // What a killed agent left running must not read data that changes again.
+  const restic = openRestic(ofBackups);
+  const host = kind === "process" ? openProcessHost({ ...shared, folder, time }) : createComposeHost({ ...shared, folder, time });
+  const engine = openRealEngine({ ...ofBackups, host, restic });
+  return { host, engine, handlers: { ...createBackupHandlers(engine), ...createVolumeHandlers({ data: host.data, time }) } };
 };
 
 /** Kept in a file, so that a restart does not carry out again what has failed. */
@@ -66,21 +99,50 @@ export const openDeviceHost = (options: DeviceHostOptions): DeviceHost => {
   const connected = new Promise<Agent["call"]>((resolve) => {
     provideCall = resolve;
   });
-  const host = openHost(options, {
-    // An app that the host starts anew at once waits until there is an agent.
-    secretsOf: async (appId) => fetchSecretsBy(await connected, time)(appId),
+  const call: Agent["call"] = async (...called) => (await connected)(...called);
+  // An app that the host starts anew at once waits until there is an agent.
+  const shared: HostOptions = { secretsOf: async (appId) => fetchSecretsBy(await connected, time)(appId), onChange: () => changed() };
+  const { host, engine, handlers } = openHost(options, shared, call);
+  const logs = createLogHandlers({ host, time, call });
+  let signed: Agent["signed"] | undefined;
+  const signing = { headersFor: (url: string) => signed?.("GET", new URL(url).pathname) ?? {}, time, random: Math.random };
+  const mesh = createDeviceMesh({ ...signing, socksPort: options.socksPort ?? null, lookup: options.lookup, say: options.say });
+  const tunnels = createDeviceTunnels({
+    call,
+    ...signing,
+    mesh,
+    // Read each time: a change counts with the next connection.
+    allowed: () => readAllowed(readText(join(folder, ALLOW_FILE)) ?? ""),
     onChange: () => changed(),
+    say: options.say,
   });
-  const logs = createLogHandlers({ host, time, call: async (...called) => (await connected)(...called) });
   return {
-    handlers: { ...createHostHandlers({ host, onVersion: applied.raise }), ...logs.handlers },
-    start: ({ call }, windowMs) => {
+    handlers: { ...createHostHandlers({ host, onVersion: applied.raise }), ...logs.handlers, ...handlers, ...tunnels.handlers },
+    start: ({ call, ...agent }, windowMs) => {
+      signed = agent.signed;
       const onIgnored = (appIds: readonly string[]): void =>
         options.say?.(`the gateway does not know these apps, which stay as they are: ${appIds.join(", ")}`);
-      const sync = createStateSync({ host, call, time, applied, onIgnored });
-      [changed, stop] = [sync.changed, sync.stop];
+      const sync = createStateSync({ host, call, time, applied, onIgnored, tunnels: tunnels.report });
+      let resticVersion: string | null | undefined;
+      const machine = { inventory: () => ({ ...thisMachine.inventory(), ...(resticVersion === undefined ? {} : { resticVersion }) }) };
+      const inventory = createInventorySync({ machine, call, time });
+      changed = sync.changed;
+      stop = () => {
+        sync.stop();
+        tunnels.stop();
+        inventory.stop();
+      };
       provideCall(call);
+      void engine.version().then((version) => {
+        resticVersion = version;
+        inventory.start(windowMs);
+        if (version === null) options.say?.(`there is no restic on this machine, so it takes no backups: ${INSTALL_LINE}`);
+      });
+      if (signed !== undefined) tunnels.start();
       sync.start(windowMs);
+    },
+    get socksPort() {
+      return mesh.socksPort;
     },
     close: async () => {
       stop();

@@ -52,6 +52,7 @@ interface SimulatedApp {
   restarts: number;
   attempts: number;
   requests: number;
+  startedMs: number;
   readonly lines: string[];
   readonly followers: Set<(line: string | null) => void>;
 }
@@ -61,7 +62,7 @@ const chance = (...parts: readonly (string | number)[]): number => createHash("s
 
 /** An app's figures move around values of its own. */
 const SWING_MS = 40_000;
-const reportOf = (appId: DesiredApp["appId"], { current, state, failure, restarts }: SimulatedApp, nowMs: number): ReportedApp => {
+const reportOf = (appId: DesiredApp["appId"], { current, state, failure, restarts, startedMs }: SimulatedApp, nowMs: number): ReportedApp => {
   const runs = state === "running";
   const usual = chance(appId);
   const swing = Math.sin(nowMs / SWING_MS + usual * 50) / 4 + chance(appId, nowMs) / 4;
@@ -75,6 +76,8 @@ const reportOf = (appId: DesiredApp["appId"], { current, state, failure, restart
     cpuPercent: runs ? Math.round((0.2 + usual * 10) * (1 + swing) * 10) / 10 : null,
     memoryBytes: runs ? Math.round((20_000_000 + usual * 50_000_000) * (1 + swing / 5)) : null,
     ports: current === null ? {} : portsOf(current),
+    ...(runs ? { startedAt: new Date(startedMs).toISOString() } : {}),
+    ...(runs && current?.spec.health.http !== undefined ? { responseMs: Math.round((3 + usual * 60) * (1 + swing) * 10) / 10 } : {}),
   };
 };
 
@@ -86,6 +89,7 @@ const newApp = (): SimulatedApp => ({
   restarts: 0,
   attempts: 0,
   requests: 0,
+  startedMs: 0,
   lines: [],
   followers: new Set(),
 });
@@ -183,7 +187,7 @@ export const createSimulatedHost = (options: SimulatedHostOptions): Host => {
         log(app, `--- revision ${desired.revision} starts ---`);
         await pass(app, desired, "health");
       }
-      set(appId, app, { current: desired, state: desired.state, failure: null, restarts: 0 });
+      set(appId, app, { current: desired, state: desired.state, failure: null, restarts: 0, startedMs: time.wallMs() });
       if (desired.state === "running") crashLater(app, desired);
     } catch (error) {
       if (!(error instanceof HostFailure)) throw error;

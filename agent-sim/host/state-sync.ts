@@ -1,29 +1,13 @@
 // Tells the gateway what the device runs, on every change and once a minute, and carries out a desired state of which no command has told.
 import { z } from "zod";
 import type { DesiredApp } from "../../protocol/records/apps/app-spec.ts";
-import {
-  type Agent,
-  callWithRetry,
-  createDueTimer,
-  hasSucceeded,
-  isUnchanged,
-  jittered,
-  NoAnswer,
-  type Random,
-  refusal,
-  retryAfterMs,
-  type Time,
-} from "../agent/index.ts";
+import type { ReportedTunnel } from "../../protocol/records/tunnel.ts";
+import { type Agent, callWithRetry, createDueTimer, hasSucceeded, isUnchanged, type Random, refusal, type Time } from "../agent/index.ts";
 import { type Host, HostClosed, HostFailure, type Secrets } from "./host.ts";
+import { createReportPace } from "./report-pace.ts";
 
-const EVERY_MS = 60_000;
 /** Several changes at once make one report. */
 const SOON_MS = 250;
-/** After a report without an answer; twice as long after each further one, up to the usual interval. */
-const AGAIN_MS = 5_000;
-const JITTER_PCT = 10;
-/** A gateway that comes back meets all agents at once. */
-const AGAIN_JITTER_PCT = 50;
 /** How long an app that starts waits for its secrets. */
 const SECRETS_MS = 30_000;
 
@@ -32,6 +16,8 @@ const Desired = z.object({ data: z.object({ version: z.int(), apps: z.array(z.un
 const Fetched = z.object({ data: z.record(z.string(), z.string()) });
 
 type Call = Agent["call"];
+
+const saidOf = (tunnels: readonly ReportedTunnel[]) => (tunnels.length === 0 ? {} : { tunnels });
 
 /** The secrets of an app, by a signed call. A gateway that starts anew or has too much to do must not fail a deployment. */
 export const fetchSecretsBy =
@@ -56,6 +42,8 @@ export interface StateSyncOptions {
   readonly time: Time;
   readonly applied: AppliedVersion;
   readonly random?: Random;
+  /** How the device's tunnels fare; none: nothing is said of them. */
+  readonly tunnels?: () => readonly ReportedTunnel[];
   /** The gateway knows nothing of these apps, which the device goes on running. Told once for each. */
   readonly onIgnored?: (appIds: readonly string[]) => void;
 }
@@ -68,13 +56,13 @@ export interface StateSync {
   stop(): void;
 }
 
-export const createStateSync = ({ host, call, time, applied, random = Math.random, onIgnored }: StateSyncOptions): StateSync => {
+export const createStateSync = ({ host, call, time, applied, random = Math.random, tunnels = () => [], onIgnored }: StateSyncOptions): StateSync => {
   let stopped = true;
   let reporting = false;
   let again = false;
   let begun = false;
   let wasBehind = false;
-  let unanswered = 0;
+  const pace = createReportPace(random);
   let tag: string | undefined;
   const told = new Set<string>();
 
@@ -94,19 +82,18 @@ export const createStateSync = ({ host, call, time, applied, random = Math.rando
     for (const appId of news) told.add(appId);
     if (news.length > 0) onIgnored?.(news);
   };
-  const usualMs = (): number => jittered(random, EVERY_MS, JITTER_PCT);
   /** Returns the delay before the next report. */
   const report = async (): Promise<number> => {
-    const answer = await call("PUT", "/v1/agent/reported-state", { version: applied.get(), apps: host.report() });
-    unanswered = 0;
-    if (!hasSucceeded(answer)) return retryAfterMs(answer) ?? usualMs();
+    const answer = await call("PUT", "/v1/agent/reported-state", { version: applied.get(), apps: host.report(), ...saidOf(tunnels()) });
+    const waitMs = pace.afterAnswer(answer);
+    if (!hasSucceeded(answer)) return waitMs;
     const { desiredVersion = 0, ignored = [] } = Reported.safeParse(answer.body).data?.data ?? {};
     tellIgnored(ignored);
     const isBehind = desiredVersion > applied.get();
     // Mostly a command is on its way, so it gets a minute.
     if (isBehind && wasBehind) await applyAll();
     wasBehind = isBehind;
-    return usualMs();
+    return waitMs;
   };
   const timer = createDueTimer(time, () => void run());
   const schedule = (delayMs: number): void => {
@@ -114,13 +101,9 @@ export const createStateSync = ({ host, call, time, applied, random = Math.rando
   };
   const run = async (): Promise<void> => {
     [reporting, again, begun] = [true, false, true];
-    const waitMs = await report().catch((error: unknown) => {
-      if (!(error instanceof NoAnswer)) throw error;
-      unanswered += 1;
-      return jittered(random, Math.min(EVERY_MS, AGAIN_MS * 2 ** Math.min(unanswered - 1, 10)), AGAIN_JITTER_PCT);
-    });
+    const waitMs = await report().catch(pace.afterError);
     reporting = false;
-    schedule(again && unanswered === 0 ? SOON_MS : waitMs);
+    schedule(again && !pace.isUnanswered() ? SOON_MS : waitMs);
   };
   return {
     start: (windowMs = 0) => {
@@ -130,7 +113,7 @@ export const createStateSync = ({ host, call, time, applied, random = Math.rando
     changed: () => {
       // The report under way may tell of the time before, and its end schedules the next one. The first report waits for its own moment.
       if (reporting) again = true;
-      else if (begun && unanswered === 0) schedule(SOON_MS);
+      else if (begun && !pace.isUnanswered()) schedule(SOON_MS);
     },
     stop: () => {
       stopped = true;

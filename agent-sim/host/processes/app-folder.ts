@@ -23,6 +23,15 @@ const Change = z.discriminatedUnion("kind", [
     failure: Failure,
   }),
   z.object({ kind: z.literal("remove"), keepVolumes: z.boolean() }),
+  /** The app is at rest while a backup reads its data. */
+  z.object({ kind: z.literal("rest"), backupId: z.string(), mode: z.enum(["stop", "pause", "live"]), hooks: z.boolean() }),
+  /** A restore exchanges the data. Undone until the app runs with the new data. */
+  z.object({
+    kind: z.literal("swap"),
+    restoreId: z.string(),
+    to: z.int(),
+    items: z.array(z.object({ from: z.string(), to: z.string(), before: z.string(), had: z.boolean() })),
+  }),
 ]);
 export type AppChange = z.output<typeof Change>;
 
@@ -34,6 +43,8 @@ const AppRecord = z.object({
   failure: Failure,
   restarts: z.int(),
   change: Change.nullable(),
+  /** The last restore, so that an order that comes again does not replace what was written since. */
+  restored: z.object({ restoreId: z.string(), files: z.number(), bytes: z.number() }).nullish(),
 });
 export type AppRecord = z.output<typeof AppRecord>;
 export const NO_RECORD: AppRecord = { current: null, state: "stopped", failure: null, restarts: 0, change: null };
@@ -83,6 +94,8 @@ export interface AppFolder {
   checkVolumes(names: readonly string[]): void;
   /** Creates the folders of an app's volumes and returns them by name. Refuses links. */
   prepareVolumes(names: readonly string[]): Readonly<Record<string, string>>;
+  /** The folder of a volume, whether it is there or not. */
+  volumePath(name: string): string;
   removeVolumes(): void;
   /** Removes everything but the volumes, the record last. */
   removeRest(): void;
@@ -148,6 +161,7 @@ export const openAppFolder = (apps: string, appId: string, disk: Disk): AppFolde
       folder(at(VOLUMES));
       return Object.fromEntries(names.map((name) => [name, folder(at(VOLUMES, name))]));
     },
+    volumePath: (name) => at(VOLUMES, name),
     removeVolumes: () => remove(VOLUMES),
     removeRest: () => {
       for (const name of namesIn()) if (name !== VOLUMES && name !== RECORD) remove(name);

@@ -9,10 +9,11 @@ export interface Cgroups {
   enter(appId: string, pid: number): string | null;
   members(process: ProcessName): readonly number[];
   kill(process: ProcessName): void;
-  remove(process: ProcessName): void;
+  /** Returns whether it is gone. A process that has just ended keeps it busy for a moment. */
+  remove(process: ProcessName): boolean;
 }
 
-export const NO_CGROUPS: Cgroups = { enter: () => null, members: () => [], kill: noop, remove: noop };
+export const NO_CGROUPS: Cgroups = { enter: () => null, members: () => [], kill: noop, remove: () => true };
 
 const PREFIX = "mooring-";
 const boot = readBootId();
@@ -70,6 +71,8 @@ export const systemCgroups: Cgroups = {
   },
   remove: (process) => {
     const path = pathOf(process);
-    if (path !== null) attempt(() => rmdirSync(path));
+    if (path === null) return true;
+    attempt(() => rmdirSync(path));
+    return !existsSync(path);
   },
 };

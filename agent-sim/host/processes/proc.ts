@@ -1,5 +1,6 @@
 // Reads processes from /proc: who lives, which group it belongs to, whose mark it carries, and what it uses.
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { uptime } from "node:os";
 import { z } from "zod";
 import { readBootId } from "../../agent/index.ts";
 
@@ -57,6 +58,12 @@ export const nameProcess = (pid: number): ProcessName | null => {
 export const isAlive = ({ pid, boot: itsBoot, started }: ProcessName): boolean => {
   const stat = itsBoot === boot ? statOf(pid) : null;
   return stat !== null && !stat.dead && stat.started === started;
+};
+
+/** When it was started, by this machine's clock. Null if it has ended. */
+export const startOf = (name: ProcessName, wallMs: number): Date | null => {
+  if (!isAlive(name)) return null;
+  return new Date(wallMs - uptime() * 1_000 + Number(name.started) * TICK_MS);
 };
 
 const workingFolder = (pid: number): string | null => {

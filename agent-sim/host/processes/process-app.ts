@@ -1,8 +1,10 @@
 // One app of the process host: decides which change brings it to what is desired, and supervises it between the changes.
 import { isDeepStrictEqual } from "node:util";
 import type { DesiredApp, ReportedApp } from "../../../protocol/records/apps/app-spec.ts";
+import type { DataPlaces, Rested, RestOrder, RestoredData, Swap } from "../app-data.ts";
 import { checkDesired, type HostFailure, portsOf, toAppFailure } from "../host.ts";
 import { carryOut, halt, remove, update } from "./changes.ts";
+import { endRest, modeOf, placesOf, readAtRest, swapData, undoSwap } from "./data-changes.ts";
 import type { AppContext } from "./settings.ts";
 import { expectFailure, trackApp } from "./tracked-app.ts";
 
@@ -17,6 +19,10 @@ export interface ProcessApp {
   report(): ReportedApp;
   tail(lines: number): Promise<readonly string[]>;
   follow(signal: AbortSignal): AsyncIterable<string>;
+  places(app: DesiredApp): Promise<DataPlaces>;
+  atRest<T>(rest: RestOrder, read: (places: DataPlaces) => Promise<T>): Promise<Rested<T>>;
+  swap(swap: Swap): Promise<void>;
+  readonly restored: RestoredData | null;
   close(): Promise<void>;
 }
 
@@ -34,6 +40,9 @@ export const createProcessApp = (context: AppContext, appId: DesiredApp["appId"]
     if (!tracked.exists) return folder.removeRest();
     if (change?.kind === "remove") return remove(tracked, change.keepVolumes, step);
     if (change?.kind === "update") return carryOut(tracked, change, null, step);
+    // What had begun is undone: the order comes again, and the supervisor starts the app.
+    if (change?.kind === "rest") return void (await endRest(tracked, change, step));
+    if (change?.kind === "swap") return undoSwap(tracked, change, step);
     folder.tidy(current);
     if (state !== "running") await process.stop(tracked.current);
   };
@@ -55,10 +64,10 @@ export const createProcessApp = (context: AppContext, appId: DesiredApp["appId"]
     if (record.failure !== null) tracked.save({ failure: null });
   };
   /** Nothing supervises the app while it changes. */
-  const alone = async (work: () => Promise<void>): Promise<void> => {
+  const alone = async <T>(work: () => Promise<T>): Promise<T> => {
     await supervisor.pause();
     try {
-      await work();
+      return await work();
     } finally {
       tracked.incoming = null;
       if (tracked.exists && tracked.record.state === "running" && tracked.record.change === null) supervisor.resume();
@@ -72,10 +81,26 @@ export const createProcessApp = (context: AppContext, appId: DesiredApp["appId"]
       tracked.note({ state: current === null ? "failed" : record.state, failure: toAppFailure(failure, revision) });
     throw failure;
   };
+  const { elapsedMs } = context.time;
   return {
     get exists() {
       return tracked.exists;
     },
+    get restored() {
+      return tracked.record.restored ?? null;
+    },
+    places: (app) => placesOf(tracked, checkDesired(app)),
+    atRest: async (rest, read) => {
+      if (tracked.record.change !== null) await alone(recover);
+      const work = () => readAtRest(tracked, { rest, read, elapsedMs, step });
+      // An app that runs on is supervised on.
+      return tracked.current !== null && modeOf(tracked.current, rest) === "live" ? work() : alone(work);
+    },
+    swap: (swap) =>
+      alone(async () => {
+        if (tracked.record.change !== null) await recover();
+        await swapData(tracked, { ...swap, app: checkDesired(swap.app) }, step);
+      }),
     ports: () => [tracked.current, tracked.incoming].flatMap((app) => (app === null ? [] : Object.values(portsOf(app)))),
     report: tracked.report,
     tail: process.tail,

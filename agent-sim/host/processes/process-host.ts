@@ -3,8 +3,10 @@ import { mkdirSync, readdirSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { AppId } from "../../../protocol/index.ts";
 import { noop, pause } from "../../agent/index.ts";
-import { checkAppId, type Host, HostClosed, refuse } from "../host.ts";
+import type { HostData } from "../app-data.ts";
+import { checkAppId, type DataHost, type Host, HostClosed, refuse } from "../host.ts";
 import { createTurns } from "../turns.ts";
+import { createFolderVolumes } from "../volumes.ts";
 import { createAppProcess } from "./app-process.ts";
 import { systemCgroups } from "./cgroups.ts";
 import { systemDisk } from "./disk.ts";
@@ -16,7 +18,7 @@ import { type AppContext, type ProcessHostOptions, SUPERVISION } from "./setting
 const CLOSED_WITHIN_MS = 5_000;
 
 /** Opens the host and adopts the apps that it finds. Changes that were interrupted go on at once; `apply` waits for them. */
-export const openProcessHost = ({ folder, supervision, programs = OWN_PROGRAMS, onChange = noop, onStep = noop, ...given }: ProcessHostOptions): Host => {
+export const openProcessHost = ({ folder, supervision, programs = OWN_PROGRAMS, onChange = noop, onStep = noop, ...given }: ProcessHostOptions): DataHost => {
   mkdirSync(join(folder, "apps"), { recursive: true, mode: 0o700 });
   const closing = new AbortController();
   const context: AppContext = {
@@ -55,6 +57,9 @@ export const openProcessHost = ({ folder, supervision, programs = OWN_PROGRAMS, 
       }
     });
 
+  const existing = (): readonly string[] => [...apps].flatMap(([appId, { exists }]) => (exists ? [appId] : []));
+  const volumes = given.createVolumes?.(existing) ?? createFolderVolumes(context.apps, (appId) => existing().includes(appId));
+
   for (const name of readdirSync(context.apps)) {
     if (!AppId.safeParse(name).success) continue;
     const app = appOf(name);
@@ -66,7 +71,25 @@ export const openProcessHost = ({ folder, supervision, programs = OWN_PROGRAMS, 
       if (!(error instanceof HostClosed)) throw error;
     });
   }
+  const data: HostData = {
+    closing: closing.signal,
+    places: async (app) => appOf(app.appId).places(app),
+    atRest: (app, rest, read) => inTurn(app.appId, () => present(app.appId).atRest(rest, read)),
+    swap: (swap) =>
+      inTurn(swap.app.appId, async () => {
+        const app = appOf(swap.app.appId);
+        try {
+          await app.swap(swap);
+        } finally {
+          if (!app.exists) apps.delete(swap.app.appId);
+        }
+      }),
+    restored: (appId) => apps.get(appId)?.restored ?? null,
+    volumes: () => volumes.list(),
+    removeVolume: (name) => volumes.remove(name),
+  };
   return {
+    data,
     apply: (desired) => change(desired, false),
     restart: (desired) => change(desired, true),
     report: () => known().map((app) => app.report()),

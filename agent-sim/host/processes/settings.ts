@@ -1,8 +1,10 @@
 // The options of a process host, what it expects of the process of an app, and the bounds within which it supervises its apps.
 
-import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
+import type { AppBackup, DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
 import type { Time } from "../../agent/index.ts";
+import type { VolumePlace } from "../app-data.ts";
 import type { HostOptions } from "../host.ts";
+import type { HostVolumes } from "../volumes.ts";
 import type { AppFolder } from "./app-folder.ts";
 import type { Cgroups } from "./cgroups.ts";
 import type { Disk } from "./disk.ts";
@@ -22,6 +24,8 @@ export const SUPERVISION = {
   logBytes: 4_194_304,
 };
 
+export type HookStep = NonNullable<AppBackup["hooks"]["pre"]>;
+
 /** Starts what has been prepared. */
 export type Start = () => Promise<void>;
 
@@ -38,7 +42,17 @@ export interface AppProcess {
   tail(lines: number): Promise<readonly string[]>;
   follow(signal: AbortSignal, isOver: () => boolean): AsyncIterable<string>;
   removeVolumes(): Promise<void>;
+  /** The folders of the app's volumes by name. Refuses links. */
+  volumes(app: DesiredApp): Promise<readonly VolumePlace[]>;
+  /** Nothing of the app changes its data from now on. */
+  rest(app: DesiredApp, mode: "stop" | "pause"): Promise<void>;
+  /** Ends the rest: resolves when it runs again. Does nothing to an app that runs. */
+  wake(app: DesiredApp, mode: "stop" | "pause"): Promise<void>;
+  /** Runs a command of the template in the app. Rejects with HOOK_FAILED. */
+  hook(app: DesiredApp, step: HookStep): Promise<void>;
   figures(): { readonly cpuPercent: number | null; readonly memoryBytes: number | null };
+  /** When what runs was started, by the device's clock. Null: nothing runs, or nobody knows. */
+  startedAt(): Date | null;
 }
 
 export interface ProcessHostOptions extends HostOptions {
@@ -50,6 +64,8 @@ export interface ProcessHostOptions extends HostOptions {
   readonly supervision?: Partial<typeof SUPERVISION>;
   /** How the apps run; default: as processes of this machine. */
   readonly createProcess?: AppContext["createProcess"];
+  /** Where their volumes are; default: in the folders of the apps. `apps` are those on the device. */
+  readonly createVolumes?: (apps: () => readonly string[]) => HostVolumes;
   readonly disk?: Disk;
   /** Default: those of this machine. */
   readonly cgroups?: Cgroups;

@@ -8,8 +8,10 @@ import { isAlive, markedWith, membersOf, type ProcessName } from "./proc.ts";
 const LOOK_MS = 50;
 /** How long the processes may take to vanish after SIGKILL. */
 const KILLED_WITHIN_MS = 10_000;
+/** How long an empty cgroup may stay busy. One that stays longer is left to the next boot. */
+const EMPTY_FOR_MS = 1_000;
 
-const send = (pid: number, signal: NodeJS.Signals): void => {
+export const sendSignal = (pid: number, signal: NodeJS.Signals): void => {
   try {
     process.kill(pid, signal);
   } catch (error) {
@@ -42,17 +44,17 @@ export const stopProcess = async (folder: AppFolder, stopSeconds: number, { time
   const killAll = (): boolean => {
     if (leader !== null) cgroups.kill(leader);
     const pids = left();
-    for (const pid of pids) send(pid, "SIGKILL");
+    for (const pid of pids) sendSignal(pid, "SIGKILL");
     return pids.length === 0;
   };
   if (leader !== null && membersOf(leader, folder.path).length > 0) {
-    send(-leader.pid, "SIGTERM");
+    sendSignal(-leader.pid, "SIGTERM");
     // The leader ends when the program has; what the program leaves behind gets no more time.
     await wait(() => !isAlive(leader), stopSeconds * 1_000);
   }
   if (left().length > 0 && !(await wait(killAll, KILLED_WITHIN_MS)))
     throw new HostFailure({ stage: "stopping", reason: "STOP_FAILED", message: `process ${left()[0]} did not end after SIGKILL` });
   if (leader === null) return;
-  cgroups.remove(leader);
+  await wait(() => cgroups.remove(leader), EMPTY_FOR_MS);
   folder.dropProcess();
 };

@@ -18,6 +18,8 @@ export interface Supervised {
 
 export interface Supervisor {
   readonly health: ReportedApp["health"];
+  /** The time that the last healthy answer took, until a check gets none. */
+  readonly responseMs: number | undefined;
   /** The app has been changed: what was known of it counts no more. */
   reset(healthy: boolean): void;
   resume(): void;
@@ -32,6 +34,7 @@ export const createSupervisor = ({ context, process, app, record, note, changed 
   let health: ReportedApp["health"] = "unknown";
   let crashes: number[] = [];
   let missed = 0;
+  let responseMs: number | undefined;
   let askedMs = 0;
   let startedMs = time.elapsedMs();
   let stop = new AbortController();
@@ -76,7 +79,7 @@ export const createSupervisor = ({ context, process, app, record, note, changed 
       await giveUp(watched, why);
       return false;
     }
-    health = "unhealthy";
+    [health, responseMs] = ["unhealthy", undefined];
     if (!waits) note({ restarts: record().restarts + 1 });
     const backoffMs = waits ? supervision.maxBackoffMs : supervision.backoffMs * 2 ** (crashes.length - 1);
     await pause(time, Math.min(supervision.maxBackoffMs, backoffMs), signal);
@@ -89,8 +92,12 @@ export const createSupervisor = ({ context, process, app, record, note, changed 
     const { intervalSeconds, retries, startSeconds } = watched.spec.health;
     if (time.elapsedMs() - askedMs < intervalSeconds * 1_000 && health !== "unknown") return;
     askedMs = time.elapsedMs();
-    const answer = await askHealth(watched, context.closing);
+    let tookMs: number | undefined;
+    const answer = await askHealth(watched, context.closing, (ms) => {
+      tookMs = Math.round(ms * 10) / 10;
+    });
     if (context.closing.aborted) throw new HostClosed();
+    responseMs = tookMs;
     if (answer !== null && health === "unknown" && askedMs - startedMs < startSeconds * 1_000) return;
     missed = answer === null ? 0 : missed + 1;
     if (missed === 0) setHealth("healthy");
@@ -122,8 +129,12 @@ export const createSupervisor = ({ context, process, app, record, note, changed 
     get health() {
       return health;
     },
+    get responseMs() {
+      return responseMs;
+    },
     reset: (healthy) => {
       [health, crashes, missed, askedMs, notStarted] = [healthy ? "healthy" : "unknown", [], 0, time.elapsedMs(), null];
+      responseMs = undefined;
     },
     resume: () => {
       const watched = app();

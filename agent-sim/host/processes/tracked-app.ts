@@ -28,7 +28,7 @@ export interface TrackedApp {
   /** Like `save`, for a failure: if the disk cannot hold it (false), the next start of the agent finds the change and tries it again. */
   note(differences: Partial<AppRecord>): boolean;
   /** Ends a change with this revision. A failure must be noted, whatever the disk says. */
-  settle(app: DesiredApp, ending: Pick<AppRecord, "state" | "failure">): void;
+  settle(app: DesiredApp, ending: Pick<AppRecord, "state" | "failure" | "restored">): void;
   removed(): void;
 }
 
@@ -56,16 +56,22 @@ export const trackApp = (context: AppContext, appId: DesiredApp["appId"]): Track
   let record = found.record ?? NO_RECORD;
   let current = found.current;
 
-  const report = (): ReportedApp => ({
-    appId,
-    revision: record.current ?? 0,
-    state: !exists ? "removed" : record.change?.kind === "update" ? "installing" : record.state,
-    health: record.state === "running" && record.change === null ? supervisor.health : "unknown",
-    failure: record.failure,
-    restarts: record.restarts,
-    ...process.figures(),
-    ports: current === null ? {} : portsOf(current),
-  });
+  const report = (): ReportedApp => {
+    const runs = record.state === "running" && record.change === null;
+    const startedAt = runs ? process.startedAt() : null;
+    return {
+      appId,
+      revision: record.current ?? 0,
+      state: !exists ? "removed" : record.change?.kind === "update" ? "installing" : record.state,
+      health: runs ? supervisor.health : "unknown",
+      failure: record.failure,
+      restarts: record.restarts,
+      ...process.figures(),
+      ports: current === null ? {} : portsOf(current),
+      ...(startedAt === null ? {} : { startedAt: startedAt.toISOString() }),
+      ...(runs && supervisor.responseMs !== undefined ? { responseMs: supervisor.responseMs } : {}),
+    };
+  };
   const changed = (): void => context.onChange(report());
   const put = (next: AppRecord): void => {
     [record, exists] = [next, true];

@@ -1,0 +1,46 @@
+// Which services of tunnels this machine connects to: its own, and those in private networks that its operator names in a file.
+import { BlockList, connect as connectTcp, isIP, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
+import { isPrivateAddress } from "./mesh/allowed.ts";
+
+/** In the agent's folder: an address or a network a line, such as `192.168.1.0/24`. `#` begins a comment. */
+export const ALLOW_FILE = "tunnels.allow";
+
+const LOOPBACK = /^(?:localhost|127\.\d+\.\d+\.\d+|::1)$/;
+const MAX_BITS = { 4: 32, 6: 128 } as const;
+
+const addLine = (list: BlockList, line: string): void => {
+  const [address = "", bits] = line.split("/");
+  const family = isIP(address);
+  if (family !== 4 && family !== 6) return;
+  const prefix = bits === undefined ? MAX_BITS[family] : Number(bits);
+  if (Number.isInteger(prefix) && prefix >= 0 && prefix <= MAX_BITS[family]) list.addSubnet(address, prefix, family === 6 ? "ipv6" : "ipv4");
+};
+/** What is no network names nothing. */
+export const readAllowed = (text: string): BlockList => {
+  const list = new BlockList();
+  for (const line of text.split("\n")) addLine(list, line.replace(/#.*/, "").trim());
+  return list;
+};
+
+const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, "");
+
+/** Beside the machine itself only private addresses of the file, whatever the gateway asks: an agent that dialed all of its network would let the gateway into it. */
+export const isAllowedService = (service: string, allowed: BlockList = new BlockList()): boolean => {
+  if (!URL.canParse(service)) return false;
+  const url = new URL(service);
+  if (url.protocol !== "http:" && url.protocol !== "https:") return false;
+  const host = hostOf(url);
+  return LOOPBACK.test(host) || (isIP(host) !== 0 && isPrivateAddress(host) && allowed.check(host, isIP(host) === 6 ? "ipv6" : "ipv4"));
+};
+
+/** Begins to connect to a service. */
+export const connectToService = (service: string, allowed?: BlockList): Socket | "not_allowed" => {
+  if (!isAllowedService(service, allowed)) return "not_allowed";
+  const url = new URL(service);
+  const host = hostOf(url);
+  const port = url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
+  if (url.protocol !== "https:") return connectTcp({ host, port, allowHalfOpen: true });
+  // The certificate of a service on this very machine names some other host, or nobody has signed it.
+  return connectTls({ host, port, rejectUnauthorized: !LOOPBACK.test(host), ...(isIP(host) === 0 ? { servername: host } : {}) });
+};
