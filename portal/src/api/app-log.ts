@@ -35,6 +35,8 @@ const follow = (appId: string, show: (log: AppLog) => void, signal: AbortSignal)
   let key = 0;
   /** What comes before the end of the log has been read. */
   let early: LogLine[] | null = [];
+  /** Stays when lines follow: the end of the log is missing above them. */
+  let tailError: unknown = null;
   const showSoon = createThrottle(
     () => {
       if (!signal.aborted) show(log);
@@ -59,7 +61,7 @@ const follow = (appId: string, show: (log: AppLog) => void, signal: AbortSignal)
     add([...tail, ...missing]);
   };
   const receive = ({ lines, skipped, notice }: LogBatch): void => {
-    set({ ...log, notice, error: null, skipped: log.skipped + skipped });
+    set({ ...log, notice, error: tailError, skipped: log.skipped + skipped });
     if (early === null) add(lines);
     else early.push(...lines);
   };
@@ -85,6 +87,7 @@ const follow = (appId: string, show: (log: AppLog) => void, signal: AbortSignal)
     (error: unknown) => {
       if (signal.aborted) return;
       note(error);
+      tailError = error;
       set({ ...log, error });
       begin([]);
     },

@@ -2,6 +2,7 @@
 import { type AppRouter, createMooring, isMooringError, type Mooring, type MooringError } from "@mooring/client";
 import { MutationCache, QueryCache, QueryClient } from "@tanstack/react-query";
 import { createTRPCOptionsProxy, type TRPCOptionsProxy } from "@trpc/tanstack-react-query";
+import { gatewayNow } from "../ui/clock.ts";
 import { createStore } from "./store.ts";
 
 /** What the whole page knows of its calls: whether the session has ended, and until when the gateway asks to wait. */
@@ -15,7 +16,7 @@ export const note = (error: unknown): void => {
   if (isMooringError(error)) wait(error, error.data?.app.retryAfter ?? 0);
 };
 const wait = (error: MooringError, seconds: number): void => {
-  if (error.data?.app.code === "RATE_LIMIT_EXCEEDED") calls.set({ waitUntil: Date.now() + 1_000 * seconds });
+  if (error.data?.app.code === "RATE_LIMIT_EXCEEDED") calls.set({ waitUntil: gatewayNow() + 1_000 * seconds });
 };
 
 const TOKEN = "mooring.token";
@@ -31,7 +32,14 @@ export const keepToken = (text: string): void => {
 /** Whether a call may succeed at all: spares a page without a session a call that is refused. */
 export const hasSession = (): boolean => token !== null || /(?:^|; )(?:__Host-)?mooring_csrf=/.test(document.cookie);
 
-export const mooring: Mooring = createMooring({ url: location.origin, onRetry: wait, ...(token === null ? {} : { token }) });
+let tenant: string | undefined;
+/** The tenant that this page is about, until it is loaded again: another page of the browser may go to another one meanwhile. */
+export const pageTenant = (): string | undefined => tenant;
+export const stayIn = (tenantId: string | undefined): void => {
+  tenant = tenantId;
+};
+
+export const mooring: Mooring = createMooring({ url: location.origin, onRetry: wait, tenantId: pageTenant, ...(token === null ? {} : { token }) });
 
 export const queryClient = new QueryClient({
   queryCache: new QueryCache({ onError: note }),

@@ -7,30 +7,46 @@ import { createThrottle } from "./throttle.ts";
 
 const READ_AGAIN_MS = 500;
 
+type Filtered = { readonly pathFilter: () => QueryFilters };
+type Group = { [K in keyof typeof api]: (typeof api)[K] extends Filtered ? K : never }[keyof typeof api];
+
 /** What to read again after events whose type begins like this. A new feature adds its line. */
-const CONCERNS: ReadonlyMap<string, readonly QueryFilters[]> = new Map<string, readonly QueryFilters[]>([
+const CONCERNS: ReadonlyMap<string, readonly (Group | Filtered)[]> = new Map<string, readonly (Group | Filtered)[]>([
   // What a command waits for depends on its device.
-  ["device", [api.devices.pathFilter(), api.commands.timeline.pathFilter()]],
-  ["command", [api.commands.pathFilter()]],
+  ["device", ["devices", api.commands.timeline]],
+  ["command", ["commands"]],
+  ["bulk_operation", ["bulkOperations"]],
+  ["rollout", ["rollouts", "fleets"]],
+  ["update_policy", ["rollouts", "audit"]],
   // Not the lookup of a code: a rollout by token would use up the few lookups a minute of the person who compares a machine.
-  ["pairing", [api.pairing.listTokens.pathFilter(), api.devices.pathFilter()]],
-  ["enrollment", [api.pairing.deviceProgress.pathFilter()]],
+  ["pairing", [api.pairing.listTokens, "devices"]],
+  ["enrollment", [api.pairing.deviceProgress]],
   // What one of them does shows on the other, and what an app reports on its device.
-  ["app", [api.apps.pathFilter(), api.deployments.pathFilter()]],
-  ["deployment", [api.apps.pathFilter(), api.deployments.pathFilter()]],
-  ["fleet", [api.fleets.pathFilter(), api.audit.pathFilter()]],
-  ["member", [api.roles.pathFilter(), api.general.me.pathFilter(), api.audit.pathFilter()]],
-  ["role", [api.roles.pathFilter(), api.general.me.pathFilter(), api.audit.pathFilter()]],
-  ["invite", [api.invites.pathFilter(), api.audit.pathFilter()]],
-  ["api_key", [api.apiKeys.pathFilter(), api.audit.pathFilter()]],
-  ["billing", [api.billing.pathFilter(), api.audit.pathFilter()]],
-  ["tenant", [api.tenants.pathFilter(), api.account.pathFilter(), api.audit.pathFilter()]],
-  ["account", [api.account.pathFilter()]],
-  ["alert", [api.alerts.pathFilter(), api.audit.pathFilter()]],
-  ["webhook", [api.webhooks.pathFilter(), api.audit.pathFilter()]],
-  ["security_alert", [api.security.pathFilter(), api.audit.pathFilter()]],
-  ["security", [api.security.pathFilter(), api.audit.pathFilter()]],
-  ["load_test", [api.tenants.pathFilter()]],
+  ["app", ["apps", "deployments"]],
+  ["deployment", ["apps", "deployments"]],
+  // A backup fills its destination, and a restore makes one.
+  ["backup", ["backups", "backupDestinations"]],
+  ["restore", ["backups"]],
+  ["backup_policy", ["backupPolicies", "backups", "audit"]],
+  ["backup_destination", ["backupDestinations", "audit"]],
+  ["domain", ["domains", "audit"]],
+  ["tunnel", ["tunnels", "audit"]],
+  ["mesh_route", ["meshRoutes", "audit"]],
+  ["volume", ["volumes"]],
+  ["fleet", ["fleets", "audit"]],
+  ["view", ["views"]],
+  ["member", ["roles", api.general.me, "audit"]],
+  ["role", ["roles", api.general.me, "audit"]],
+  ["invite", ["invites", "audit"]],
+  ["api_key", ["apiKeys", "audit"]],
+  ["billing", ["billing", "audit"]],
+  ["tenant", ["tenants", "account", "audit"]],
+  ["account", ["account"]],
+  ["alert", ["alerts", "audit"]],
+  ["webhook", ["webhooks", "audit"]],
+  ["security_alert", ["security", "audit"]],
+  ["security", ["security", "audit"]],
+  ["load_test", ["tenants"]],
 ]);
 const concernOf = ({ type }: LiveEvent): string => type.slice(0, type.indexOf("."));
 
@@ -61,11 +77,11 @@ const dirty = new Map<string, Set<unknown>>();
 const readAgainSoon = createThrottle(
   () => {
     const filters = [...dirty].flatMap(([concern, devices]) =>
-      (CONCERNS.get(concern) ?? []).map((filter): QueryFilters => {
+      (CONCERNS.get(concern) ?? []).map((of): QueryFilters => {
         // A query about one device is as true as before when others have changed.
         const concerned = (query: { readonly queryKey: readonly unknown[] }): boolean =>
           devices.has(undefined) || deviceOf(inputOf(query)) === undefined || devices.has(deviceOf(inputOf(query)));
-        return { ...filter, predicate: concerned };
+        return { ...(typeof of === "string" ? api[of] : of).pathFilter(), predicate: concerned };
       }),
     );
     dirty.clear();

@@ -1,10 +1,10 @@
 // Lists of any length: pages that are read when they come into sight, and lists that go on from a cursor.
 import { type InfiniteData, type QueryKey, type UseInfiniteQueryOptions, type UseQueryOptions, useInfiniteQuery, useQueries } from "@tanstack/react-query";
 import { useCallback, useEffect, useState } from "react";
+import { queryClient } from "./client.ts";
+import { FIRST } from "./list-start.ts";
 
 export const PAGE_SIZE = 100;
-/** `cursor` of a list's beginning. */
-export const FIRST = "*";
 
 export interface PageOf<R> {
   readonly items: readonly R[];
@@ -17,7 +17,9 @@ export interface Listed<R> {
   readonly count: number;
   readonly row: (index: number) => R | undefined;
   readonly onSight: (first: number, last: number) => void;
-  readonly read: { readonly data: PageOf<R> | undefined; readonly error: unknown; readonly refetch: () => unknown };
+  /** Rows that a choice spans, also those that are not in sight. */
+  readonly between: (first: number, last: number) => Promise<readonly R[]>;
+  readonly read: { readonly data: PageOf<R> | undefined; readonly error: unknown; readonly dataUpdatedAt?: number; readonly refetch: () => unknown };
 }
 
 const pageOf = (index: number): number => Math.floor(index / PAGE_SIZE) + 1;
@@ -36,18 +38,25 @@ export const usePages = <R>(options: (page: number) => Options): Listed<R> => {
   const reads = useQueries({ queries: pages.map((page) => options(page) as UseQueryOptions<PageOf<R>>) });
   const [first] = reads;
   const row = (index: number): R | undefined => reads[pages.indexOf(pageOf(index))]?.data?.items[index % PAGE_SIZE];
+  const between = async (from: number, to: number): Promise<readonly R[]> => {
+    const numbers = pagesOf([from, to]);
+    const found: PageOf<R>[] = await Promise.all(numbers.map((page) => queryClient.ensureQueryData<PageOf<R>>(options(page))));
+    const skipped = ((numbers[0] ?? 1) - 1) * PAGE_SIZE;
+    return found.flatMap(({ items }) => items).slice(from - skipped, to + 1 - skipped);
+  };
   const failed = reads.find(({ error }) => error !== null);
   return {
     count: first?.data?.total ?? first?.data?.items.length ?? 0,
     row,
     onSight,
-    read: { data: first?.data, error: failed?.error ?? null, refetch: () => failed?.refetch() },
+    between,
+    read: { data: first?.data, error: failed?.error ?? null, dataUpdatedAt: first?.dataUpdatedAt ?? 0, refetch: () => failed?.refetch() },
   };
 };
 
 /** Reads on when the end comes into sight. `options` is the infinite query of a list with a cursor. */
 export const useCursorList = <R>(options: Options): Listed<R> => {
-  const { data, error, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery({
+  const { data, error, dataUpdatedAt, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery({
     ...(options as UseInfiniteQueryOptions<PageOf<R>, Error, InfiniteData<PageOf<R>>, QueryKey, string>),
     // tRPC would send the direction as a field of the input, which the gateway refuses as unknown.
     queryFn: (context) => options.queryFn({ ...context, direction: undefined }),
@@ -65,7 +74,13 @@ export const useCursorList = <R>(options: Options): Listed<R> => {
   useEffect(() => {
     if (isLooking && !isFetchingNextPage && error === null) void fetchNextPage();
   }, [isLooking, isFetchingNextPage, error, fetchNextPage]);
-  return { count: length, row: (index) => rows[index], onSight, read: { data: isLooking ? undefined : data?.pages[0], error, refetch } };
+  return {
+    count: length,
+    row: (index) => rows[index],
+    onSight,
+    between: async (from, to) => rows.slice(from, to + 1),
+    read: { data: isLooking ? undefined : data?.pages[0], error, dataUpdatedAt, refetch },
+  };
 };
 /** For the options of `useCursorList`. */
 export const fromCursor = { initialCursor: FIRST, getNextPageParam: (last: PageOf<unknown>) => last.nextCursor } as const;

@@ -9,3 +9,10 @@ export const oneOf = <const T extends string>(value: unknown, allowed: readonly 
 /** Without the parameters that are not set. */
 export const given = <T extends object>(search: T): { [K in keyof T]?: Exclude<T[K], undefined> } =>
   Object.fromEntries(Object.entries(search).filter(([, value]) => value !== undefined)) as { [K in keyof T]?: Exclude<T[K], undefined> };
+
+/** The parameters of these names, each as it is written. */
+export const textsOf = <const K extends string>(search: Search, names: readonly K[]) =>
+  given(Object.fromEntries(names.map((name) => [name, textOf(search[name])])) as Record<K, string | undefined>);
+
+/** What the lists of tunnels, domains and mesh routes are asked for. They know their states themselves. */
+export const readNetworkSearch = (search: Search) => textsOf(search, ["q", "status", "approval"]);

@@ -7,6 +7,7 @@ import { createRoot } from "react-dom/client";
 import { queryClient } from "../api/client.ts";
 import { router } from "./router.tsx";
 import { showScheme } from "./scheme.ts";
+import "./tokens.css";
 import "./styles.css";
 
 // After an update of the gateway this page's parts have other names: load the new page, once.

@@ -6,6 +6,7 @@ import { api } from "../api/client.ts";
 import { deviceLabel } from "../ui/device-label.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import css from "./palette.module.css";
+import { nameOf } from "./place-name.ts";
 import type { Place } from "./places.ts";
 
 interface Target {
@@ -38,8 +39,8 @@ const useTargets = (typed: string, places: readonly Place[]): readonly Target[] 
   const alert = /^alr_\w+$/.test(q) ? [{ key: q, word: q, kind: "alert", go: () => navigate({ to: "/alerts", search: { open: q } }) }] : [];
   const security = /^sal_\w+$/.test(q) ? [{ key: q, word: q, kind: "security alert", go: () => navigate({ to: "/security", search: { open: q } }) }] : [];
   const named = places
-    .filter(({ word }) => word.toLowerCase().includes(q.toLowerCase()))
-    .map(({ to, word }) => ({ key: to, word, kind: "place", go: () => navigate({ to }) }));
+    .filter((place) => nameOf(place).toLowerCase().includes(q.toLowerCase()))
+    .map((place) => ({ key: place.to, word: nameOf(place), kind: "place", go: () => navigate({ to: place.to }) }));
   const devices = (q.length > 1 ? (found.data?.items ?? []) : []).map((device) => ({
     key: device.deviceId,
     word: deviceLabel(device),

@@ -1,12 +1,12 @@
 // Every screen with its path and its search parameters. Screens load when somebody goes to them.
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
+import { createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
 import { readAlertSearch } from "../screens/alerts/search.ts";
 import { readOneAppSearch } from "../screens/app/search.ts";
 import { readAppSearch } from "../screens/apps/search.ts";
 import { readAuditSearch } from "../screens/audit/search.ts";
+import { readBulkSearch } from "../screens/bulk/search.ts";
 import { readCatalogueSearch } from "../screens/catalogue/search.ts";
 import { readCommandSearch } from "../screens/commands/search.ts";
-import { readOneDeploymentSearch } from "../screens/deployment/search.ts";
 import { readDeploymentSearch } from "../screens/deployments/search.ts";
 import { readOneDeviceSearch } from "../screens/device/search.ts";
 import { readDeviceSearch } from "../screens/devices/search.ts";
@@ -17,14 +17,15 @@ import { readMemberSearch } from "../screens/members/search.ts";
 import { readNodeSearch } from "../screens/nodes/search.ts";
 import { readOverviewSearch } from "../screens/overview/search.ts";
 import { readPairSearch } from "../screens/pair/search.ts";
+import { readRolloutSearch } from "../screens/rollouts/search.ts";
 import { readSecuritySearch } from "../screens/security/search.ts";
 import { readOneTraceSearch, readTraceSearch } from "../screens/traces/search.ts";
 import { readDeliverySearch } from "../screens/webhooks/search.ts";
 import { Failure } from "../ui/failure.tsx";
 import { Page } from "../ui/parts.tsx";
-import { Gate } from "./gate.tsx";
-
-const root = createRootRoute({ component: Gate, notFoundComponent: () => <Page title="Unknown page">There is nothing at this address.</Page> });
+import { backupRoutes } from "./routes/backups.tsx";
+import { networkRoutes } from "./routes/network.tsx";
+import { root } from "./routes/root.tsx";
 
 const overview = createRoute({
   getParentRoute: () => root,
@@ -49,6 +50,38 @@ const commands = createRoute({
   path: "/commands",
   validateSearch: readCommandSearch,
   component: lazyRouteComponent(() => import("../screens/commands/commands.tsx"), "CommandsScreen"),
+});
+const bulkJobs = createRoute({
+  getParentRoute: () => root,
+  path: "/bulk",
+  component: lazyRouteComponent(() => import("../screens/bulk/bulk-list.tsx"), "BulkListScreen"),
+});
+const bulkJob = createRoute({
+  getParentRoute: () => root,
+  path: "/bulk/$operationId",
+  validateSearch: readBulkSearch,
+  component: lazyRouteComponent(() => import("../screens/bulk/bulk.tsx"), "BulkScreen"),
+});
+const rollouts = createRoute({
+  getParentRoute: () => root,
+  path: "/rollouts",
+  component: lazyRouteComponent(() => import("../screens/rollouts/rollouts.tsx"), "RolloutsScreen"),
+});
+const updatePolicies = createRoute({
+  getParentRoute: () => root,
+  path: "/rollouts/policies",
+  component: lazyRouteComponent(() => import("../screens/rollouts/policies.tsx"), "PoliciesScreen"),
+});
+const updatePolicy = createRoute({
+  getParentRoute: () => root,
+  path: "/rollouts/policies/$updatePolicyId",
+  component: lazyRouteComponent(() => import("../screens/rollouts/policy.tsx"), "PolicyScreen"),
+});
+const rollout = createRoute({
+  getParentRoute: () => root,
+  path: "/rollouts/$rolloutId",
+  validateSearch: readRolloutSearch,
+  component: lazyRouteComponent(() => import("../screens/rollouts/rollout.tsx"), "RolloutScreen"),
 });
 const pair = createRoute({
   getParentRoute: () => root,
@@ -143,8 +176,8 @@ const deployments = createRoute({
 const deployment = createRoute({
   getParentRoute: () => root,
   path: "/deployments/$deploymentId",
-  validateSearch: readOneDeploymentSearch,
-  component: lazyRouteComponent(() => import("../screens/deployment/deployment.tsx"), "DeploymentScreen"),
+  validateSearch: readOneAppSearch,
+  component: lazyRouteComponent(() => import("../screens/app/deployment.tsx"), "DeploymentScreen"),
 });
 const alerts = createRoute({
   getParentRoute: () => root,
@@ -207,6 +240,12 @@ export const router = createRouter({
     devices,
     device,
     commands,
+    bulkJobs,
+    bulkJob,
+    rollouts,
+    rollout,
+    updatePolicies,
+    updatePolicy,
     pair,
     members,
     invite,
@@ -224,6 +263,8 @@ export const router = createRouter({
     app,
     deployments,
     deployment,
+    ...backupRoutes,
+    ...networkRoutes,
     alerts,
     alert,
     webhooks,

@@ -1,7 +1,7 @@
 // Light, dark or as the system says; remembered in this browser.
 import { createStore } from "../api/store.ts";
 
-const SCHEMES = ["auto", "light", "dark"] as const;
+export const SCHEMES = ["auto", "light", "dark"] as const;
 type Scheme = (typeof SCHEMES)[number];
 const KEY = "mooring.scheme";
 const stored = localStorage.getItem(KEY);
@@ -11,9 +11,8 @@ export const scheme = createStore<{ readonly name: Scheme }>({ name: SCHEMES.fin
 export const showScheme = (): void => {
   document.documentElement.dataset["scheme"] = scheme.get().name;
 };
-export const nextScheme = (): void => {
-  const { name } = scheme.get();
-  scheme.set({ name: SCHEMES[(SCHEMES.indexOf(name) + 1) % SCHEMES.length] ?? "auto" });
-  localStorage.setItem(KEY, scheme.get().name);
+export const chooseScheme = (name: Scheme): void => {
+  scheme.set({ name });
+  localStorage.setItem(KEY, name);
   showScheme();
 };

@@ -1,5 +1,6 @@
 // What a command waits for: since when, until when, and which command is ahead of it.
 import type { ReactNode } from "react";
+import { Notice } from "../ui/notice.tsx";
 import { Ago, Since } from "../ui/time.tsx";
 import type { CommandTimeline } from "./command.ts";
 import css from "./parts.module.css";
@@ -13,16 +14,21 @@ export const Blocked = ({ timeline, link }: { readonly timeline: CommandTimeline
   const sentence = waitingFor(blockedBy, command);
   if (sentence === null) return null;
   return (
-    <section className={css["blocked"]} data-at-work={(kind === "agent" && command.status !== "queued") || undefined} aria-label={sentence}>
-      <p>
-        <strong>{sentence}</strong>
-        {since === null ? null : (
-          <>
-            {" "}
-            {text.waitsFor} <Since at={since} />
-          </>
-        )}
-      </p>
+    <Notice
+      tone={kind === "agent" && command.status !== "queued" ? "busy" : "warn"}
+      label={sentence}
+      title={
+        <>
+          {sentence}
+          {since === null ? null : (
+            <>
+              {" "}
+              {text.waitsFor} <Since at={since} />
+            </>
+          )}
+        </>
+      }
+    >
       {ahead === undefined ? null : (
         <p>
           {text.lane(lane ?? "")} {link(ahead.commandId, text.ahead(ahead.type, ahead.status))}
@@ -44,6 +50,6 @@ export const Blocked = ({ timeline, link }: { readonly timeline: CommandTimeline
           {text.deadline} <Ago at={deadlineAt} />
         </p>
       )}
-    </section>
+    </Notice>
   );
 };

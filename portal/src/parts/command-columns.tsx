@@ -1,7 +1,7 @@
 // Columns of every list of commands. What is open ticks.
 import type { CommandSummary } from "@mooring/client";
+import type { Column } from "../ui/list/table.tsx";
 import { Status } from "../ui/status.tsx";
-import type { Column } from "../ui/table.tsx";
 import { AGO_WIDTH, Ago, duration, Since } from "../ui/time.tsx";
 import { isOpen } from "./command.ts";
 
@@ -20,7 +20,7 @@ const Lasted = ({ command: { status, issuedAt, startedAt, finishedAt, progress }
 };
 
 export const STATUS: Column<CommandRow> = { title: "Status", width: "116px", phone: true, cell: ({ status }) => <Status status={status} /> };
-export const TYPE: Column<CommandRow> = { title: "Type", width: "minmax(90px, 1.5fr)", phone: true, cell: ({ type }) => <strong>{type}</strong> };
+export const TYPE: Column<CommandRow> = { title: "Type", width: "minmax(60px, 1.5fr)", phone: true, cell: ({ type }) => <strong>{type}</strong> };
 export const CODE: Column<CommandRow> = { title: "Code", width: "minmax(90px, 1fr)", cell: ({ failureCode }) => <code>{failureCode}</code> };
 export const LASTED: Column<CommandRow> = { title: "Lasted", width: "120px", cell: (command) => <Lasted command={command} /> };
 export const QUEUED: Column<CommandRow> = { title: "Queued", width: AGO_WIDTH, phone: true, cell: ({ issuedAt }) => <Ago at={issuedAt} /> };

@@ -1,10 +1,9 @@
 // The form of an application, made from the schema of its configuration. What the gateway refused stands at the field.
-import type { App } from "@mooring/client";
 import { type RefObject, useEffect, useRef } from "react";
 import { Field } from "../ui/dialog.tsx";
 import { Check } from "../ui/fields/checks.tsx";
-import { type AppSecret, type ConfigProperty, type ConfigSchema, configField, type Refused, secretField } from "./app-config.ts";
-import { text } from "./app-text.ts";
+import { type AppSecret, type ConfigProperty, type ConfigSchema, configField, type Refused, secretField } from "./apps/app-config.ts";
+import { text } from "./apps/app-text.ts";
 
 const FORMATS: Readonly<Record<string, string>> = { uri: "url", email: "email" };
 
@@ -75,7 +74,7 @@ const useFault = (faults: Refused["faults"]): RefObject<HTMLDivElement | null> =
 export interface ConfigFieldsProps {
   readonly schema: ConfigSchema;
   /** To begin with, beside the defaults. */
-  readonly config?: App["config"];
+  readonly config?: Readonly<Record<string, unknown>>;
   readonly secrets?: readonly AppSecret[];
   /** Must stay the same object while nothing new was refused. */
   readonly refused: Refused;

@@ -3,7 +3,7 @@ import { useRef } from "react";
 
 const HEX = 16;
 /** `crypto.randomUUID` is missing on pages over plain http. */
-const newKey = (): string => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(HEX).padStart(2, "0")).join("");
+export const newKey = (): string => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(HEX).padStart(2, "0")).join("");
 
 /** Gives the key of a content. */
 export const useIntention = (): ((content: unknown) => string) => {

@@ -84,7 +84,7 @@ export const PickTags = ({ picked, onChange, hint = "Devices that get one of the
   );
 };
 
-const PickFleets = ({ picked, onChange }: { readonly picked: readonly string[]; readonly onChange: (ids: string[]) => void }) => {
+export const PickFleets = ({ picked, onChange }: { readonly picked: readonly string[]; readonly onChange: (ids: string[]) => void }) => {
   const [typed, setTyped] = useState("");
   const all = useQuery(api.fleets.list.queryOptions({ pageSize: MAX_FLEETS, sort: "name" })).data?.items ?? [];
   const choices = all.map(({ fleetId, name }): Choice => ({ id: fleetId, word: name }));

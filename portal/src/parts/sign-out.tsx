@@ -9,8 +9,8 @@ interface SignOutProps {
   readonly stays?: boolean;
 }
 
-export const SignOut = ({ label = "Sign out", stays = false }: SignOutProps) => {
-  const logout = useMutation(
+export const useSignOut = (stays = false) =>
+  useMutation(
     api.sessions.logout.mutationOptions({
       onSuccess: ({ endSessionUrl }) => {
         forgetToken();
@@ -19,6 +19,9 @@ export const SignOut = ({ label = "Sign out", stays = false }: SignOutProps) => 
       },
     }),
   );
+
+export const SignOut = ({ label = "Sign out", stays = false }: SignOutProps) => {
+  const logout = useSignOut(stays);
   return (
     <>
       {logout.error === null ? null : <Failure key={logout.submittedAt} error={logout.error} />}

@@ -1,7 +1,7 @@
 // The sentences about commands, wherever they are shown.
 import type { BlockedBy, Command, CommandSummary, CommandTypeRecord } from "@mooring/client";
+import { inWords } from "../../../protocol/kit/words.ts";
 import { duration } from "../ui/time.tsx";
-import { inWords } from "../ui/words.ts";
 
 const AGENT: Partial<Record<Command["status"], string>> = {
   queued: "Goes out with the agent's next poll",

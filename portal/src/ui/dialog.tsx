@@ -2,16 +2,19 @@
 import { type FormEvent, type ReactNode, type SyntheticEvent, useId, useLayoutEffect, useRef, useState } from "react";
 import css from "./dialog.module.css";
 import { Failure } from "./failure.tsx";
+import { Icon } from "./icon.tsx";
 
 export interface DialogProps {
   readonly title: string;
   readonly open: boolean;
   readonly onClose: () => void;
+  /** Comes up from the bottom edge, as wide as the window: for phones. */
+  readonly sheet?: boolean;
   readonly children: ReactNode;
 }
 
 /** The browser's own: it keeps the focus inside, and gives it back to where it was. */
-const Opened = ({ title, onClose, children }: Omit<DialogProps, "open">) => {
+const Opened = ({ title, onClose, sheet, children }: Omit<DialogProps, "open">) => {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   useLayoutEffect(() => {
@@ -30,13 +33,13 @@ const Opened = ({ title, onClose, children }: Omit<DialogProps, "open">) => {
     if (dialog.current?.isConnected === true && !dialog.current.open) dialog.current.showModal();
   };
   return (
-    <dialog ref={dialog} className={css["popup"]} aria-labelledby={id} onCancel={ask} onClose={reopen}>
+    <dialog ref={dialog} className={css["popup"]} data-sheet={sheet || undefined} aria-labelledby={id} onCancel={ask} onClose={reopen}>
       <div className={css["head"]}>
         <h2 id={id} className={css["title"]}>
           {title}
         </h2>
         <button type="button" aria-label="Close" className={css["close"]} onClick={onClose}>
-          ×
+          <Icon name="close" />
         </button>
       </div>
       {children}

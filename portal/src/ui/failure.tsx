@@ -1,8 +1,9 @@
 // What went wrong, where it happened, until it is right again: a sentence, the code, the id to give to an operator, and when to try again.
 import { isMooringError } from "@mooring/client";
-import { useState } from "react";
-import css from "./parts.module.css";
-import { useNow } from "./time.tsx";
+import { useEffect, useState } from "react";
+import { gatewayNow } from "./clock.ts";
+import { Notice } from "./notice.tsx";
+import { clockOf, useNow } from "./time.tsx";
 
 const SENTENCES: Readonly<Record<string, string>> = {
   FORBIDDEN: "Your role does not permit this.",
@@ -37,31 +38,53 @@ const issuesOf = ({ details }: Facts): readonly string[] => {
 export interface FailureProps {
   readonly error: unknown;
   readonly retry?: () => void;
+  /** Tries by itself, too. */
+  readonly again?: boolean;
+  /** When what stands below was read; 0 if nothing does. */
+  readonly shownFrom?: number;
 }
-export const Failure = ({ error, retry }: FailureProps) => {
+const AGAIN_SECONDS = 10;
+
+export const Failure = ({ error, retry, again = false, shownFrom = 0 }: FailureProps) => {
   const facts = factsOf(error);
-  const [failedAt] = useState(() => Date.now());
-  const waits = Math.ceil((failedAt + 1_000 * facts.retryAfter - useNow()) / 1_000);
+  const [failed, setFailed] = useState(() => ({ error, at: gatewayNow() }));
+  if (failed.error !== error) setFailed({ error, at: gatewayNow() });
+  const now = useNow();
+  const secondsTo = (seconds: number): number => Math.ceil((failed.at + 1_000 * seconds - now) / 1_000);
+  const waits = secondsTo(facts.retryAfter);
+  const triesIn = again && facts.retryable && retry !== undefined ? secondsTo(Math.max(AGAIN_SECONDS, facts.retryAfter)) : null;
+  const isDue = triesIn !== null && triesIn <= 0;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each failure
+  useEffect(() => {
+    if (isDue) retry?.();
+  }, [isDue, failed]);
   return (
-    <div className={css["failure"]} role="alert">
-      <p>
-        <strong>{facts.sentence}</strong> {facts.code === null ? null : <code>{facts.code}</code>}
-      </p>
+    <Notice
+      tone="bad"
+      role="alert"
+      title={facts.sentence}
+      actions={
+        retry !== undefined && facts.retryable ? (
+          <button type="button" data-size="small" onClick={retry} disabled={waits > 0}>
+            Try again
+          </button>
+        ) : undefined
+      }
+    >
+      {facts.code === null ? null : <code>{facts.code}</code>}
       {issuesOf(facts).map((issue) => (
         <p key={issue}>{issue}</p>
       ))}
-      {waits > 0 ? <p>Goes on in {waits} s.</p> : null}
-      <div className="row">
-        {retry !== undefined && facts.retryable ? (
-          <button type="button" onClick={retry} disabled={waits > 0}>
-            Try again
-          </button>
-        ) : null}
-        {facts.requestId === null ? null : <span className="muted mono">{facts.requestId}</span>}
-      </div>
-    </div>
+      {shownFrom > 0 ? <p>What you see is from {clockOf(new Date(shownFrom).toISOString())}.</p> : null}
+      {triesIn !== null ? <p>{triesIn > 0 ? `Tries again in ${triesIn} s.` : "Tries again now."}</p> : waits > 0 ? <p>Goes on in {waits} s.</p> : null}
+      {facts.requestId === null ? null : <span className="muted mono">{facts.requestId}</span>}
+    </Notice>
   );
 };
+
+/** That a part of the page could not be read, where it would be. */
+export const FailureOf = ({ read: { error, refetch } }: { readonly read: { readonly error: unknown; readonly refetch: () => unknown } }) =>
+  error === null ? null : <Failure error={error} retry={() => refetch()} again />;
 
 /** A refusal that the screen expects says what to do; any other failure is shown as it came. */
 export const Refusal = ({ sentence, ...failure }: FailureProps & { readonly sentence: string | undefined }) =>

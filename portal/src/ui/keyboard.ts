@@ -7,14 +7,15 @@ const LEADER = "g";
 
 const isTyping = ({ target }: KeyboardEvent): boolean =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
-const isInDialog = (): boolean => document.querySelector("dialog[open]") !== null;
+/** A browser without popovers skips what it does not know within `:is`. */
+const isInside = (): boolean => document.querySelector(":is(dialog[open], :popover-open, [data-plain]:not([hidden]))") !== null;
 
 /** Keys such as `?` and `g d`. */
 export const useKeys = (keys: Readonly<Record<string, () => void>>): void => {
   useEffect(() => {
     let begunAt = Number.NEGATIVE_INFINITY;
     const press = (event: KeyboardEvent): void => {
-      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event) || isInDialog()) return;
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event) || isInside()) return;
       const action = keys[event.timeStamp - begunAt < SEQUENCE_MS ? `${LEADER} ${event.key}` : event.key];
       begunAt = event.key === LEADER ? event.timeStamp : Number.NEGATIVE_INFINITY;
       if (action === undefined) return;

@@ -46,6 +46,20 @@ const useEnd = (shown: readonly ShownLine[]) => {
 
 const fileOf = (lines: readonly ShownLine[]): readonly string[] => lines.map(({ at, stream, text }) => `${at} ${stream} ${text}\n`);
 
+const Lines = ({ of }: { readonly of: readonly ShownLine[] }) =>
+  of.map(({ key, at, stream, text }) => (
+    <div key={key} className={css["line"]} data-stream={stream}>
+      <time dateTime={at}>{clock.format(new Date(at))}</time> {text}
+    </div>
+  ));
+
+/** Few lines, all in sight. */
+export const LogLines = ({ label, lines }: Pick<LogViewProps, "label" | "lines">) => (
+  <section className={css["lines"]} data-wrap data-few aria-label={label}>
+    <Lines of={lines} />
+  </section>
+);
+
 export const LogView = ({ label, lines, fileName }: LogViewProps) => {
   const [query, setQuery] = useState("");
   const [wraps, setWraps] = useState(true);
@@ -80,11 +94,7 @@ export const LogView = ({ label, lines, fileName }: LogViewProps) => {
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls */}
       <section ref={frame} className={css["lines"]} data-wrap={wraps || undefined} tabIndex={0} aria-label={label} onScroll={onScroll}>
-        {shown.map(({ key, at, stream, text }) => (
-          <div key={key} className={css["line"]} data-stream={stream}>
-            <time dateTime={at}>{clock.format(new Date(at))}</time> {text}
-          </div>
-        ))}
+        <Lines of={shown} />
       </section>
     </div>
   );

@@ -1,5 +1,5 @@
 // The parts that every screen is made of: page, panel, facts, a copyable id, and the states of a read: loading, failed, empty.
-import { type ReactNode, useEffect, useState } from "react";
+import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
 import { Failure } from "./failure.tsx";
 import css from "./parts.module.css";
 
@@ -10,13 +10,23 @@ export interface PageProps {
   readonly actions?: ReactNode;
   /** As high as the window: a table in it scrolls by itself. */
   readonly fill?: boolean;
+  /** Instead of those of the place. */
+  readonly tabs?: ReactNode;
   readonly children: ReactNode;
 }
 
-export const Page = ({ title, beside, actions, fill = false, children }: PageProps) => {
+/** The tabs of the place that a page is one of. */
+export const PageTabs = createContext<ReactNode>(null);
+
+export const useTitle = (title: string): void => {
   useEffect(() => {
     document.title = `${title} · Mooring`;
   }, [title]);
+};
+
+export const Page = ({ title, beside, actions, fill = false, tabs, children }: PageProps) => {
+  useTitle(title);
+  const tabsOfPlace = useContext(PageTabs);
   return (
     <div className={css["page"]} data-fill={fill || undefined}>
       <header className={css["pageHead"]}>
@@ -26,6 +36,7 @@ export const Page = ({ title, beside, actions, fill = false, children }: PagePro
         </div>
         {actions === undefined ? null : <div className="row">{actions}</div>}
       </header>
+      {tabs ?? tabsOfPlace}
       {children}
     </div>
   );
@@ -74,18 +85,41 @@ export const Copyable = ({ text, label = text }: { readonly text: string; readon
   );
 };
 
-export const Skeleton = ({ rows = 3 }: { readonly rows?: number }) => (
-  <div className="stack" aria-hidden="true" data-skeleton>
-    {Array.from({ length: rows }, (_, at) => (
-      // biome-ignore lint/suspicious/noArrayIndexKey: the bars have no identity
-      <div key={at} className={css["skeleton"]} />
-    ))}
+/** Whether so much time has passed. */
+const useAfter = (ms: number): boolean => {
+  const [isOver, setIsOver] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setIsOver(true), ms);
+    return () => clearTimeout(timer);
+  }, [ms]);
+  return isOver;
+};
+/** What is read sooner shows no bars. */
+const SOON_MS = 150;
+const LATE_MS = 8_000;
+
+export const Skeleton = ({ rows = 3 }: { readonly rows?: number }) => {
+  const isShown = useAfter(SOON_MS);
+  return (
+    <div className={css["skeletons"]} aria-hidden="true" data-skeleton data-shown={isShown || undefined}>
+      {Array.from({ length: rows }, (_, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the bars have no identity
+        <div key={at} className={css["skeleton"]} />
+      ))}
+    </div>
+  );
+};
+const Waiting = ({ rows }: { readonly rows: number }) => (
+  <div role="status">
+    <Skeleton rows={rows} />
+    {useAfter(LATE_MS) ? <p className="muted">This takes longer than usual.</p> : null}
   </div>
 );
 
 /** Says what would be here, and offers the one next step. */
-export const Empty = ({ children, action }: { readonly children: ReactNode; readonly action?: ReactNode }) => (
+export const Empty = ({ title, children, action }: { readonly title?: string; readonly children: ReactNode; readonly action?: ReactNode }) => (
   <div className={css["empty"]}>
+    {title === undefined ? null : <strong>{title}</strong>}
     <p>{children}</p>
     {action}
   </div>
@@ -94,16 +128,17 @@ export const Empty = ({ children, action }: { readonly children: ReactNode; read
 export interface Read<T> {
   readonly data: T | undefined;
   readonly error: unknown;
+  readonly dataUpdatedAt?: number;
   readonly refetch: () => unknown;
 }
 
 /** The states of a read. What was read before stays on the page, with the failure above it. */
 export const Loaded = <T,>({ read, rows = 3, children }: { readonly read: Read<T>; readonly rows?: number; readonly children: (data: T) => ReactNode }) => {
-  const { data, error, refetch } = read;
+  const { data, error, dataUpdatedAt = 0, refetch } = read;
   return (
     <>
-      {error === null ? null : <Failure error={error} retry={() => refetch()} />}
-      {data === undefined ? error === null ? <Skeleton rows={rows} /> : null : children(data)}
+      {error === null ? null : <Failure error={error} retry={() => refetch()} again shownFrom={data === undefined ? 0 : dataUpdatedAt} />}
+      {data === undefined ? error === null ? <Waiting rows={rows} /> : null : children(data)}
     </>
   );
 };

@@ -1,6 +1,6 @@
 // A state as shape, colour and word: each of the three tells it alone.
+import { identifierInWords } from "../../../protocol/kit/identifier-words.ts";
 import css from "./status.module.css";
-import { inWords } from "./words.ts";
 
 export type Tone = "good" | "warn" | "bad" | "busy" | "idle";
 
@@ -15,10 +15,16 @@ const TONES: Readonly<Record<string, Tone>> = {
   healthy: "good",
   completed: "good",
   resolved: "good",
+  verified: "good",
+  pending_verification: "warn",
+  issuing_certificate: "busy",
   queued: "warn",
   retrying: "warn",
   pending: "warn",
   canceling: "warn",
+  cancelling: "warn",
+  partially_failed: "warn",
+  incomplete: "warn",
   expiring: "warn",
   suspended: "warn",
   degraded: "warn",
@@ -29,6 +35,8 @@ const TONES: Readonly<Record<string, Tone>> = {
   acknowledged: "busy",
   running: "busy",
   in_progress: "busy",
+  validating: "busy",
+  verifying: "busy",
   failed: "bad",
   failing: "bad",
   exhausted: "bad",
@@ -52,10 +60,15 @@ export const toneColor = (tone: Tone): string => css[tone] ?? "";
 /** Drawn, because a sign of a font is not the same everywhere. */
 const SHAPES: Readonly<Record<Tone, React.ReactNode>> = {
   good: <circle cx="5" cy="5" r="4" fill="currentColor" />,
-  warn: <circle cx="5" cy="5" r="3.25" fill="none" stroke="currentColor" strokeWidth="1.5" />,
-  bad: <path d="M1.5 1.5l7 7M8.5 1.5l-7 7" fill="none" stroke="currentColor" strokeWidth="1.8" strokeLinecap="round" />,
-  busy: <path d="M5 1a4 4 0 1 1 0 8zM5 1a4 4 0 1 0 0 8" fill="currentColor" fillRule="evenodd" stroke="currentColor" strokeWidth="1" />,
-  idle: <path d="M1 5h8" fill="none" stroke="currentColor" strokeWidth="1.8" strokeLinecap="round" />,
+  warn: <path d="M5 .8 9.6 9H.4z" fill="currentColor" stroke="currentColor" strokeLinejoin="round" />,
+  bad: <path d="M1.5 1.5l7 7M8.5 1.5l-7 7" fill="none" stroke="currentColor" strokeWidth="2.2" strokeLinecap="round" />,
+  busy: (
+    <>
+      <path d="M5 1a4 4 0 1 1 0 8z" fill="currentColor" />
+      <circle cx="5" cy="5" r="4" fill="none" stroke="currentColor" strokeWidth="1.4" />
+    </>
+  ),
+  idle: <path d="M1 5h8" fill="none" stroke="currentColor" strokeWidth="2" strokeLinecap="round" />,
 };
 
 export const Shape = ({ tone }: { readonly tone: Tone }) => (
@@ -64,7 +77,7 @@ export const Shape = ({ tone }: { readonly tone: Tone }) => (
   </svg>
 );
 
-export const Status = ({ status, word = inWords(status) }: { readonly status: string; readonly word?: string }) => (
+export const Status = ({ status, word = identifierInWords(status) }: { readonly status: string; readonly word?: string }) => (
   <span className={`${css["status"]} ${css[toneOf(status)]}`}>
     <Shape tone={toneOf(status)} />
     {word}

@@ -1,16 +1,17 @@
 // Times for people: how long ago or how long until, ticking while somebody looks, with the exact time beside it.
 import { useSyncExternalStore } from "react";
+import { gatewayNow } from "./clock.ts";
 
 const TICK_MS = 1_000;
-let now = Date.now();
+let now = gatewayNow();
 const listeners = new Set<() => void>();
 setInterval(() => {
   if (document.hidden || listeners.size === 0) return;
-  now = Date.now();
+  now = gatewayNow();
   for (const listener of listeners) listener();
 }, TICK_MS);
 
-/** The current time, once a second. */
+/** The current time, once a second, as the gateway has it. */
 export const useNow = (): number =>
   useSyncExternalStore(
     (listener) => {
@@ -45,6 +46,7 @@ const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const dayAndClock = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "numeric", minute: "2-digit" });
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 export const exactTime = (at: string): string => exact.format(new Date(at));
+export const clockOf = (at: string): string => clock.format(new Date(at));
 export const dayOf = (at: string): string => day.format(new Date(at));
 
 const relative = (ms: number): string => {
@@ -69,7 +71,7 @@ export const AGO_WIDTH = "118px";
 /** An exact time in a list: today's with its seconds, an older one with its day. */
 export const When = ({ at }: { readonly at: string }) => (
   <time dateTime={at} title={exactTime(at)}>
-    {(dayOf(at) === day.format(Date.now()) ? clock : dayAndClock).format(new Date(at))}
+    {(dayOf(at) === day.format(gatewayNow()) ? clock : dayAndClock).format(new Date(at))}
   </time>
 );
 /** The width of a list's column of `When`, at its longest. */

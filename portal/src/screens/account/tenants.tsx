@@ -1,33 +1,21 @@
 // The tenants of the person. The one that they choose is the one that the console shows.
-import { useMutation, useQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useQuery } from "@tanstack/react-query";
+import { inWords } from "../../../../protocol/kit/words.ts";
 import { api } from "../../api/client.ts";
 import { useMe } from "../../api/session.ts";
+import { TENANT_STAYS, useSwitchTenant } from "../../parts/switch-tenant.ts";
 import { Failure } from "../../ui/failure.tsx";
 import { Loaded, Panel } from "../../ui/parts.tsx";
-import { inWords } from "../../ui/words.ts";
 import css from "./account.module.css";
 import { text } from "./text.ts";
-
-const SWITCHED = "mooring.switched";
 
 export const Tenants = () => {
   const me = useMe();
   const tenants = useQuery(api.account.tenants.queryOptions({}));
-  const [wanted] = useState(() => sessionStorage.getItem(SWITCHED));
-  useEffect(() => sessionStorage.removeItem(SWITCHED), []);
-  const choose = useMutation(
-    api.account.switchTenant.mutationOptions({
-      onSuccess: ({ tenantId }) => {
-        sessionStorage.setItem(SWITCHED, tenantId);
-        // Nothing that was read of the other tenant stays.
-        location.reload();
-      },
-    }),
-  );
+  const { choose, stays } = useSwitchTenant("/account");
   return (
     <Panel title={text.tenants}>
-      {wanted !== null && wanted !== me.tenantId ? <p role="status">{text.stays}</p> : null}
+      {stays ? <p role="status">{TENANT_STAYS}</p> : null}
       {choose.error === null ? null : <Failure error={choose.error} />}
       <Loaded read={tenants}>
         {({ items }) => (

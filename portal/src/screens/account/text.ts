@@ -14,7 +14,6 @@ export const text = {
   here: "you are here",
   switchTo: (name: string) => `Switch to ${name}`,
   switch: "Switch",
-  stays: "This session is bound to one tenant. Sign in again to work in another.",
   sessions: "Sessions",
   noSessions: "You act with an access token, which has no session here.",
   thisSession: "this session",

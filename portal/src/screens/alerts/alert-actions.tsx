@@ -3,6 +3,7 @@ import type { Alert } from "@mooring/client";
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, queryClient } from "../../api/client.ts";
+import { gatewayNow } from "../../ui/clock.ts";
 import { Dialog, Field, Form, SelectField } from "../../ui/dialog.tsx";
 import { text } from "./text.ts";
 
@@ -31,7 +32,7 @@ const useAct = ({ alertId }: Alert, onClose: () => void) => {
     acknowledge: { by: acknowledge, send: (fields: FormData) => acknowledge.mutate({ alertId, ...note(fields) }) },
     snooze: {
       by: snooze,
-      send: (fields: FormData) => snooze.mutate({ alertId, until: new Date(Date.now() + 1_000 * Number(fields.get("seconds"))).toISOString() }),
+      send: (fields: FormData) => snooze.mutate({ alertId, until: new Date(gatewayNow() + 1_000 * Number(fields.get("seconds"))).toISOString() }),
     },
     resolve: { by: resolve, send: (fields: FormData) => resolve.mutate({ alertId, ...note(fields) }) },
   } as const;

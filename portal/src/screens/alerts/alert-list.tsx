@@ -6,14 +6,16 @@ import { useCallback, useMemo } from "react";
 import { api } from "../../api/client.ts";
 import { fromCursor, PAGE_SIZE, useCursorList } from "../../api/lists.ts";
 import { useMay } from "../../api/session.ts";
-import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
-import { FilteredList } from "../../ui/filtered-list.tsx";
+import { gatewayNow } from "../../ui/clock.ts";
+import { FilterBar, type FilterKey, type Filters } from "../../ui/list/filter-bar.tsx";
+import { FilteredList } from "../../ui/list/filtered-list.tsx";
+import type { Column } from "../../ui/list/table.tsx";
 import { Split } from "../../ui/split.tsx";
 import { Status } from "../../ui/status.tsx";
-import type { Column } from "../../ui/table.tsx";
 import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { AlertPanel } from "./alert.tsx";
-import { queryOf, readAlertSearch, SEVERITIES, STATUSES } from "./search.ts";
+import { queryOf, SEVERITIES, STATUSES } from "./query.ts";
+import { readAlertSearch } from "./search.ts";
 import { text } from "./text.ts";
 
 const route = getRouteApi("/alerts");
@@ -21,7 +23,7 @@ const route = getRouteApi("/alerts");
 /** Why an alert that is not over is quiet. */
 export const quietWord = ({ status, silenced, flapping, snoozedUntil }: Alert): string | null => {
   if (status === "resolved") return null;
-  if (snoozedUntil !== null && Date.parse(snoozedUntil) > Date.now()) return text.snoozed;
+  if (snoozedUntil !== null && Date.parse(snoozedUntil) > gatewayNow()) return text.snoozed;
   return silenced ? text.silenced : flapping ? text.flapping : null;
 };
 

@@ -5,10 +5,11 @@ import { Link } from "@tanstack/react-router";
 import { api } from "../../api/client.ts";
 import { PAGE_SIZE, usePages } from "../../api/lists.ts";
 import { useMay } from "../../api/session.ts";
+import { gatewayNow } from "../../ui/clock.ts";
 import { numbers } from "../../ui/count.ts";
+import { type Column, Table } from "../../ui/list/table.tsx";
 import { Copyable, Facts, Loaded, Panel } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
 import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { type Step, Timeline } from "../../ui/timeline.tsx";
 import { AlertActions } from "./alert-actions.tsx";
@@ -55,7 +56,7 @@ const Targets = ({ alertId }: { readonly alertId: string }) => {
 const Shown = ({ alert }: { readonly alert: Alert }) => {
   const may = useMay();
   const isOver = alert.status === "resolved";
-  const isSnoozed = !isOver && alert.snoozedUntil !== null && Date.parse(alert.snoozedUntil) > Date.now();
+  const isSnoozed = !isOver && alert.snoozedUntil !== null && Date.parse(alert.snoozedUntil) > gatewayNow();
   return (
     <>
       {alert.summary === "" ? null : <p>{alert.summary}</p>}

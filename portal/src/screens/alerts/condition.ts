@@ -1,19 +1,12 @@
 // The condition of a rule, in words.
 import type { AlertRule } from "@mooring/client";
+import { ALERT_METRIC_WORDS } from "../../../../protocol/kit/words.ts";
 import { numbers } from "../../ui/count.ts";
 import { secondsText } from "../../ui/fields/seconds-field.tsx";
 
 export type Metric = AlertRule["metric"];
 
-export const METRICS = {
-  "device.offline_seconds": "Seconds offline",
-  "device.cpu": "CPU in percent",
-  "device.memory": "Memory in percent",
-  "device.disk": "Disk in percent",
-  "command.failure_rate": "Failed commands in percent",
-  "command.queue_depth": "Open commands",
-  event: "Events of a type",
-} as const satisfies Record<Metric, string>;
+export const METRICS = { ...ALERT_METRIC_WORDS, event: "Events of a type" } as const satisfies Record<Metric, string>;
 
 /** The metrics whose past is stored. */
 const TRIABLE = ["device.offline_seconds", "device.cpu", "device.memory", "device.disk"] as const;

@@ -3,6 +3,7 @@ import type { AlertSilence } from "@mooring/client";
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, queryClient } from "../../api/client.ts";
+import { gatewayNow } from "../../ui/clock.ts";
 import { Dialog, Form, SelectField, TextField } from "../../ui/dialog.tsx";
 import { Check } from "../../ui/fields/checks.tsx";
 import css from "./alerts.module.css";
@@ -56,7 +57,7 @@ export const CreateSilence = ({ onClose }: { readonly onClose: () => void }) => 
     const patterns = fields.getAll("pattern").map(Number);
     create.mutate({
       matchers: names.map((name, index) => ({ name, value: values[index] ?? "", isRegex: patterns.includes(index) })),
-      endsAt: new Date(Date.now() + 1_000 * Number(fields.get("seconds"))).toISOString(),
+      endsAt: new Date(gatewayNow() + 1_000 * Number(fields.get("seconds"))).toISOString(),
       comment: String(fields.get("comment")),
     });
   };

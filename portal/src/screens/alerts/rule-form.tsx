@@ -11,7 +11,7 @@ import { SecondsField } from "../../ui/fields/seconds-field.tsx";
 import css from "./alerts.module.css";
 import { countsInWindow, METRICS, type Metric, OPERATORS, triable } from "./condition.ts";
 import { Preview, type Trial } from "./preview.tsx";
-import { SEVERITIES } from "./search.ts";
+import { SEVERITIES } from "./query.ts";
 import { text } from "./text.ts";
 
 const refresh = (): void => void queryClient.invalidateQueries(api.alerts.pathFilter());

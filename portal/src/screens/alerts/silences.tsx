@@ -5,10 +5,11 @@ import { useState } from "react";
 import { api, queryClient } from "../../api/client.ts";
 import { PAGE_SIZE, usePages } from "../../api/lists.ts";
 import { useMay } from "../../api/session.ts";
+import { gatewayNow } from "../../ui/clock.ts";
 import { Confirm, Dialog } from "../../ui/dialog.tsx";
+import type { Column } from "../../ui/list/table.tsx";
 import { Copyable, Facts, Loaded } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
-import type { Column } from "../../ui/table.tsx";
 import { AGO_WIDTH, Ago, exactTime } from "../../ui/time.tsx";
 import { CreateSilence } from "./create-silence.tsx";
 import { NEW, TabList } from "./tab-list.tsx";
@@ -16,7 +17,7 @@ import { text } from "./text.ts";
 
 const matchersText = ({ matchers }: AlertSilence): string =>
   matchers.map(({ name, value, isRegex }) => `${text.matcherNames[name]} ${text.isWord(isRegex)} ${value}`).join(", ");
-const isOver = ({ endsAt }: AlertSilence): boolean => Date.parse(endsAt) <= Date.now();
+const isOver = ({ endsAt }: AlertSilence): boolean => Date.parse(endsAt) <= gatewayNow();
 
 const State = ({ of }: { readonly of: AlertSilence }) => {
   if (of.active) return <Status status="active" word={text.active} />;

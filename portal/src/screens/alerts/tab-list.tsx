@@ -2,8 +2,8 @@
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { Listed } from "../../api/lists.ts";
-import { List } from "../../ui/filtered-list.tsx";
-import type { Column } from "../../ui/table.tsx";
+import { List } from "../../ui/list/filtered-list.tsx";
+import type { Column } from "../../ui/list/table.tsx";
 import { text } from "./text.ts";
 
 const route = getRouteApi("/alerts");

@@ -1,60 +1,81 @@
-// The app's configuration in the form of its application: saving it updates the app.
-import type { App, AppTemplate } from "@mooring/client";
-import { useMutation, useQuery } from "@tanstack/react-query";
-import { useMemo } from "react";
+// The app's configuration in the form of its application. What somebody types is a change with its difference, until they apply it.
+import type { AppDetails, AppTemplate } from "@mooring/client";
+import { useQuery } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
 import { api } from "../../api/client.ts";
-import { useMay } from "../../api/session.ts";
-import { configOf, refusedOf } from "../../parts/app-config.ts";
-import { canApp } from "../../parts/app-verbs.ts";
+import { configOf, refusedOf } from "../../parts/apps/app-config.ts";
+import { canApp } from "../../parts/apps/app-verbs.ts";
 import { ConfigFields } from "../../parts/config-fields.tsx";
-import { readDeployablesAgain } from "../../parts/deployables.tsx";
 import { Form } from "../../ui/dialog.tsx";
-import { ChangedElsewhere, useEdition } from "../../ui/edition.tsx";
+import { Check } from "../../ui/fields/checks.tsx";
 import { Loaded, Panel } from "../../ui/parts.tsx";
 import { Value } from "../../ui/value.tsx";
+import { discard, keep, useApply, useDraft, useMayChange } from "./draft.ts";
+import { DraftDiff } from "./pending.tsx";
 import { text } from "./text.ts";
 
-const Change = ({ app, schema }: { readonly app: App; readonly schema: AppTemplate["configSchema"] }) => {
-  const { appId, status, config, revision } = app;
-  // Other changes of the app raise its version, too; only a revision changes the configuration.
-  const edition = useEdition({ version: revision, config });
-  const { shown, show } = edition;
-  const change = useMutation(
-    api.apps.change.mutationOptions({
-      onSuccess: (next) => {
-        show({ version: next.revision, config: next.config });
-        return readDeployablesAgain();
-      },
-    }),
-  );
-  const refused = useMemo(() => refusedOf(change.error, schema), [change.error, schema]);
+const UPGRADE = "upgrade";
+
+const Change = ({ app, template: { configSchema, version } }: { readonly app: AppDetails; readonly template: AppTemplate }) => {
+  const { deploymentId, status, config, revision, templateVersion } = app;
+  const draft = useDraft(app);
+  const apply = useApply(app);
+  const [discarded, setDiscarded] = useState(0);
+  const refused = useMemo(() => refusedOf(apply.error, configSchema), [apply.error, configSchema]);
   const isReady = canApp(status, "update");
+  const typed = (form: HTMLFormElement) => {
+    const fields = new FormData(form);
+    return { config: configOf(configSchema, fields), version: fields.get(UPGRADE) === null ? null : version };
+  };
   return (
-    <>
-      <ChangedElsewhere of={edition} />
+    <div
+      onChange={({ target }) => {
+        const form = target instanceof Element ? target.closest("form") : null;
+        if (form !== null) keep(app, typed(form), draft?.revision);
+      }}
+    >
       <Form
-        key={shown.version}
-        submit={text.save}
-        busy={change.isPending}
+        // New fields when the app has other values, but not under the hands of somebody who types.
+        key={`${draft?.revision ?? revision}.${discarded}`}
+        submit={text.apply}
+        busy={apply.isPending}
         error={refused.rest}
-        disabled={!isReady}
-        onSubmit={(fields) => change.mutate({ appId, config: configOf(schema, fields) })}
+        disabled={!isReady || draft === undefined}
+        onSubmit={() => draft !== undefined && apply.mutate(draft)}
+        beside={
+          draft === undefined ? null : (
+            <button
+              type="button"
+              onClick={() => {
+                discard(app);
+                apply.reset();
+                setDiscarded(discarded + 1);
+              }}
+            >
+              {text.discard}
+            </button>
+          )
+        }
       >
-        <ConfigFields schema={schema} config={shown.config} refused={refused} />
-        <p role="status">{isReady ? (change.isSuccess ? text.saved : "") : text.cannotUpdate}</p>
+        <ConfigFields schema={configSchema} config={draft?.config ?? config} refused={refused} />
+        {version === templateVersion || deploymentId === null ? null : (
+          <Check name={UPGRADE} label={text.upgrade(version)} defaultChecked={draft?.version === version} />
+        )}
+        {draft === undefined ? null : <DraftDiff app={app} draft={draft} />}
+        <p role="status">{isReady ? (apply.isSuccess && draft === undefined ? text.ordered : "") : text.cannotUpdate}</p>
       </Form>
-    </>
+    </div>
   );
 };
 
-export const AppConfiguration = ({ app }: { readonly app: App }) => {
-  const may = useMay();
+export const AppConfiguration = ({ app }: { readonly app: AppDetails }) => {
+  const mayChange = useMayChange(app);
   const template = useQuery({ ...api.apps.template.queryOptions({ templateId: app.appType }), refetchInterval: false });
   return (
     <Panel title={text.tabs.configuration}>
-      {may("app:update") ? (
+      {mayChange ? (
         <Loaded read={template} rows={6}>
-          {({ configSchema }) => <Change app={app} schema={configSchema} />}
+          {(found) => <Change key={app.appId} app={app} template={found} />}
         </Loaded>
       ) : (
         <Value label={text.values} value={app.config} />

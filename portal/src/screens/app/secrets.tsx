@@ -1,9 +1,9 @@
 // The secrets of an app: people set and remove them here, and nobody reads them.
-import type { App, AppTemplate } from "@mooring/client";
+import type { AppDetails, AppTemplate } from "@mooring/client";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { api } from "../../api/client.ts";
-import { secretField, secretsOf } from "../../parts/app-config.ts";
-import { readDeployablesAgain } from "../../parts/deployables.tsx";
+import { secretField, secretsOf } from "../../parts/apps/app-config.ts";
+import { readDeployablesAgain } from "../../parts/apps/deployables.ts";
 import { Form, TextField } from "../../ui/dialog.tsx";
 import { Check } from "../../ui/fields/checks.tsx";
 import { Empty, Loaded, Panel } from "../../ui/parts.tsx";
@@ -11,7 +11,7 @@ import { text } from "./text.ts";
 
 const removalField = (name: string): string => `remove.${name}`;
 
-const SetSecrets = ({ app: { appId, secretKeys }, secrets }: { readonly app: App; readonly secrets: AppTemplate["secrets"] }) => {
+const SetSecrets = ({ app: { appId, secretKeys }, secrets }: { readonly app: AppDetails; readonly secrets: AppTemplate["secrets"] }) => {
   const set = useMutation({ ...api.apps.setSecrets.mutationOptions({ onSuccess: readDeployablesAgain }), gcTime: 0 });
   const send = (fields: FormData): void => {
     const removed = secrets.filter(({ name }) => fields.get(removalField(name)) !== null).map(({ name }) => [name, null] as const);
@@ -42,7 +42,7 @@ const SetSecrets = ({ app: { appId, secretKeys }, secrets }: { readonly app: App
   );
 };
 
-export const AppSecrets = ({ app }: { readonly app: App }) => {
+export const AppSecrets = ({ app }: { readonly app: AppDetails }) => {
   const template = useQuery({ ...api.apps.template.queryOptions({ templateId: app.appType }), refetchInterval: false });
   return (
     <Panel title={text.tabs.secrets}>

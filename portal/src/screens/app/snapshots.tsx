@@ -1,28 +1,28 @@
 // The configurations of an app that were kept, and the way back to one.
-import type { App, AppSnapshot } from "@mooring/client";
+import type { AppDetails, AppSnapshotWithActors as Snapshot } from "@mooring/client";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
-import { useCallback } from "react";
+import { useCallback, useState } from "react";
 import { api } from "../../api/client.ts";
 import { useMay } from "../../api/session.ts";
-import { canApp } from "../../parts/app-verbs.ts";
+import { readDeployablesAgain } from "../../parts/apps/deployables.ts";
 import { changesBetween } from "../../parts/config-changes.ts";
-import { readDeployablesAgain } from "../../parts/deployables.tsx";
 import { actorText } from "../../parts/text.ts";
 import { Form, TextField } from "../../ui/dialog.tsx";
 import { Diff } from "../../ui/diff.tsx";
 import { Failure } from "../../ui/failure.tsx";
+import { type Column, Table } from "../../ui/list/table.tsx";
 import { Empty, Facts, Loaded, Panel } from "../../ui/parts.tsx";
 import { Split } from "../../ui/split.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
 import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
+import { RollBack, useMayRollBack } from "./roll-back.tsx";
 import { text } from "./text.ts";
 
 const route = getRouteApi("/apps/$appId");
 
-const byOf = ({ automatic, createdBy }: AppSnapshot): string => (automatic ? text.byItself : actorText({ id: createdBy, name: null }));
+const byOf = ({ automatic, actor }: Snapshot): string => (automatic ? text.byItself : actorText(actor));
 
-const COLUMNS: readonly Column<AppSnapshot>[] = [
+const COLUMNS: readonly Column<Snapshot>[] = [
   { title: "Taken", width: AGO_WIDTH, phone: true, cell: ({ createdAt }) => <Ago at={createdAt} /> },
   { title: "Revision", width: "90px", phone: true, cell: ({ revision }) => revision },
   { title: "Version", width: "110px", cell: ({ templateVersion }) => templateVersion },
@@ -46,14 +46,15 @@ const Take = ({ appId }: { readonly appId: string }) => {
 };
 
 interface OneProps {
-  readonly app: App;
-  readonly of: AppSnapshot;
+  readonly app: AppDetails;
+  readonly of: Snapshot;
   readonly onClose: () => void;
 }
 const One = ({ app, of: snapshot, onClose }: OneProps) => {
   const { appId, snapshotId, revision, templateVersion, config } = snapshot;
   const may = useMay();
-  const rollBack = useMutation(api.apps.rollback.mutationOptions({ onSuccess: readDeployablesAgain }));
+  const [isAsking, setAsking] = useState(false);
+  const mayRollBack = useMayRollBack(app, true);
   const remove = useMutation(
     api.apps.removeSnapshot.mutationOptions({
       onSuccess: () => {
@@ -63,7 +64,6 @@ const One = ({ app, of: snapshot, onClose }: OneProps) => {
     }),
   );
   const changes = changesBetween({ version: templateVersion, config }, { version: app.templateVersion, config: app.config });
-  const error = rollBack.error ?? remove.error;
   return (
     <Panel
       title={text.snapshot}
@@ -76,9 +76,9 @@ const One = ({ app, of: snapshot, onClose }: OneProps) => {
       <Facts of={{ [text.revision]: revision, By: byOf(snapshot), Taken: <Ago at={snapshot.createdAt} />, ...snapshot.metadata }} />
       {changes.length === 0 ? <p className="muted">{text.same}</p> : <Diff caption={text.sinceSnapshot} rows={changes} before={text.before} after={text.now} />}
       <div className="row">
-        {may("app:rollback") && canApp(app.status, "rollBack") ? (
-          <button type="button" data-kind="primary" disabled={rollBack.isPending} onClick={() => rollBack.mutate({ appId, snapshotId })}>
-            {text.rollBack}
+        {mayRollBack ? (
+          <button type="button" onClick={() => setAsking(true)}>
+            {text.rollBackToIt}
           </button>
         ) : null}
         {may("app:update") ? (
@@ -87,24 +87,26 @@ const One = ({ app, of: snapshot, onClose }: OneProps) => {
           </button>
         ) : null}
       </div>
-      {error === null ? null : <Failure error={error} />}
+      {remove.error === null ? null : <Failure error={remove.error} />}
+      {isAsking ? <RollBack app={app} to={{ revision, snapshotId, version: templateVersion, config }} onClose={() => setAsking(false)} /> : null}
     </Panel>
   );
 };
 
-export const AppSnapshots = ({ app }: { readonly app: App }) => {
-  const { appId } = app;
+export const AppSnapshots = ({ app }: { readonly app: AppDetails }) => {
+  const { appId, deploymentId } = app;
   const { snapshot } = route.useSearch();
   const navigate = useNavigate();
   const may = useMay();
   const read = useQuery(api.apps.listSnapshots.queryOptions({ appId }));
   const open = useCallback(
     (snapshotId?: string): void =>
-      void navigate({ to: "/apps/$appId", params: { appId }, search: { tab: "snapshots", ...(snapshotId === undefined ? {} : { snapshot: snapshotId }) } }),
+      void navigate({ to: "/apps/$appId", params: { appId }, search: { tab: "history", ...(snapshotId === undefined ? {} : { snapshot: snapshotId }) } }),
     [navigate, appId],
   );
   const close = useCallback(() => open(), [open]);
-  const items = read.data?.items ?? [];
+  // The automatic ones of a deployment's app are its revisions.
+  const items = (read.data?.items ?? []).filter(({ automatic }) => deploymentId === null || !automatic);
   const shown = items.find(({ snapshotId }) => snapshotId === snapshot);
   return (
     <>
@@ -119,7 +121,7 @@ export const AppSnapshots = ({ app }: { readonly app: App }) => {
                 <Empty>{text.noSnapshots}</Empty>
               ) : (
                 <Table
-                  label={text.tabs.snapshots}
+                  label={text.snapshots}
                   columns={COLUMNS}
                   count={items.length}
                   row={(index) => items[index]}

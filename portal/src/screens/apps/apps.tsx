@@ -1,17 +1,18 @@
 // The apps of the tenant: what runs where, and what is not as it should be.
-import type { App } from "@mooring/client";
+import type { AppDetails } from "@mooring/client";
 import { keepPreviousData } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
 import { api } from "../../api/client.ts";
 import { PAGE_SIZE, usePages } from "../../api/lists.ts";
 import { given, oneOf } from "../../api/search.ts";
-import { APP_CHANGED, APP_NAME, APP_PORTS, APP_STATUS, APP_TYPE } from "../../parts/app-columns.tsx";
+import { APP_CHANGED, APP_NAME, APP_PORTS, APP_STATUS, APP_TYPE } from "../../parts/apps/app-columns.tsx";
 import { useDeviceNames } from "../../parts/device-names.ts";
-import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
-import { FilteredList } from "../../ui/filtered-list.tsx";
+import { APP_VIEWS, SaveView, ViewTabs } from "../../parts/views.tsx";
+import { FilterBar, type FilterKey, type Filters } from "../../ui/list/filter-bar.tsx";
+import { FilteredList } from "../../ui/list/filtered-list.tsx";
+import type { Column } from "../../ui/list/table.tsx";
 import { Page } from "../../ui/parts.tsx";
-import type { Column } from "../../ui/table.tsx";
 import { readAppSearch, SORTS } from "./search.ts";
 import { STATUSES, text } from "./text.ts";
 
@@ -30,15 +31,15 @@ export const AppsScreen = () => {
   const { status: named, ...others } = search;
   const status = oneOf(named, STATUSES);
   const filters = given({ ...others, status });
-  const list = usePages<App>((page) =>
+  const list = usePages<AppDetails>((page) =>
     api.apps.list.queryOptions(
       { ...others, ...given({ status: status === undefined ? undefined : [status] }), page, pageSize: PAGE_SIZE },
       { placeholderData: keepPreviousData },
     ),
   );
   const nameOf = useDeviceNames(list);
-  const columns = useMemo((): readonly Column<App>[] => {
-    const device: Column<App> = { title: "Device", cell: ({ deviceId }) => nameOf(deviceId) };
+  const columns = useMemo((): readonly Column<AppDetails>[] => {
+    const device: Column<AppDetails> = { title: "Device", cell: ({ deviceId }) => nameOf(deviceId) };
     return [APP_NAME, APP_STATUS, APP_TYPE, device, APP_PORTS, APP_CHANGED];
   }, [nameOf]);
   const setFilters = useCallback((next: Filters) => void navigate({ to: "/apps", search: readAppSearch(next), replace: true }), [navigate]);
@@ -46,10 +47,11 @@ export const AppsScreen = () => {
     <Page
       title={text.title}
       fill
+      tabs={<ViewTabs of={APP_VIEWS} filters={search} count={list.read.data === undefined ? undefined : list.count} />}
       beside={<span className="muted">{list.read.data === undefined ? "" : text.total(list.count)}</span>}
       actions={<Link to="/catalogue">{text.catalogue}</Link>}
     >
-      <FilterBar label={text.filter} keys={KEYS} filters={filters} onChange={setFilters} />
+      <FilterBar label={text.filter} keys={KEYS} filters={filters} onChange={setFilters} beside={<SaveView of={APP_VIEWS} filters={search} />} />
       <FilteredList
         label={text.title}
         columns={columns}

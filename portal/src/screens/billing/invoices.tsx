@@ -2,10 +2,10 @@
 import type { Invoice } from "@mooring/client";
 import { api } from "../../api/client.ts";
 import { PAGE_SIZE, usePages } from "../../api/lists.ts";
-import { List } from "../../ui/filtered-list.tsx";
+import { List } from "../../ui/list/filtered-list.tsx";
+import type { Column } from "../../ui/list/table.tsx";
 import { Panel } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
-import type { Column } from "../../ui/table.tsx";
 import { dayOf } from "../../ui/time.tsx";
 import { money, text } from "./text.ts";
 

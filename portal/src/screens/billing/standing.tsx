@@ -35,6 +35,13 @@ const useIsSuspended = (): boolean => {
   return useQuery({ ...api.tenants.get.queryOptions({ tenantId: tenantId ?? "" }), enabled }).data?.status === "suspended";
 };
 
+export const Suspended = () =>
+  useIsSuspended() ? (
+    <p role="status" className={css["notice"]} data-bad>
+      {text.suspended}
+    </p>
+  ) : null;
+
 export const Standing = ({ of: { billing, planDetails } }: { readonly of: TenantBilling }) => {
   const mayPay = useMay()("billing:write");
   const [canceling, setCanceling] = useState(false);

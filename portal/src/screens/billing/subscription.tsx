@@ -70,7 +70,6 @@ export const CustomerPortal = () => {
         {text.portal}
       </button>
       {portal.error === null ? null : <Failure error={portal.error} />}
-      {portal.data?.url === returnUrl() ? <span role="status">{text.portalHere}</span> : null}
     </>
   );
 };

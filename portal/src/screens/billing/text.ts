@@ -1,7 +1,6 @@
 // The sentences of usage and billing.
-import type { PlanResource } from "@mooring/client";
+import { capitalized, inWords } from "../../../../protocol/kit/words.ts";
 import { numbers } from "../../ui/count.ts";
-import { inWords } from "../../ui/words.ts";
 
 const moneyOf = (cents: number, currency: string): string =>
   new Intl.NumberFormat(undefined, { style: "currency", currency: currency.toUpperCase(), minimumFractionDigits: cents % 100 === 0 ? 0 : 2 }).format(
@@ -9,38 +8,12 @@ const moneyOf = (cents: number, currency: string): string =>
   );
 
 export const money = moneyOf;
-const RESOURCES = {
-  hosts: "Devices",
-  deployments: "Deployments",
-  apps: "Apps",
-  storageGB: "Storage, GB",
-  customDomains: "Domains of your own",
-  members: "Members",
-  customRoles: "Roles of your own",
-  tunnels: "Tunnels",
-  webhooks: "Webhooks",
-  apiKeys: "API keys",
-  enrollmentTokens: "Enrollment tokens",
-  fleets: "Fleets",
-  meshRoutes: "Mesh routes",
-  backupPolicies: "Backup policies",
-  minBackupIntervalMinutes: "Minutes between backups",
-  backupRetentionDays: "Days of backups",
-  alertRules: "Alert rules",
-  bulkTargets: "Devices in one bulk operation",
-  eventRetentionDays: "Days of events",
-  auditRetentionDays: "Days of audit records",
-  traceRetentionDays: "Days of traces",
-  spansPerDay: "Spans a day",
-  exportsPerDay: "Exports a day",
-  requestsPerMinute: "Requests a minute",
-} as const satisfies Readonly<Record<PlanResource, string>>;
-const isKnown = (resource: string): resource is PlanResource => Object.hasOwn(RESOURCES, resource);
 /** A later gateway may count what this console does not know. */
-export const resourceName = (resource: string): string => (isKnown(resource) ? RESOURCES[resource] : inWords(resource));
+export const resourceName = (resource: string): string => capitalized(inWords(resource));
 
 export const text = {
   title: "Usage and billing",
+  usageTitle: "Usage and limits",
   plan: "Plan",
   usage: "Usage",
   plans: "Plans",
@@ -76,7 +49,6 @@ export const text = {
   blocked: "Remove devices or members first: this plan allows fewer than you have.",
   confirm: (name: string) => `Change to ${name}`,
   portal: "Payment method and receipts",
-  portalHere: "This installation takes no payments, so there is no page of a payment provider.",
   cancel: "Cancel the subscription",
   cancelTitle: "Cancel the subscription?",
   cancelEnd: (day: string) => `at the end of what is paid, on ${day}`,

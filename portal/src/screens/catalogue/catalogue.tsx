@@ -6,11 +6,11 @@ import { useCallback } from "react";
 import { api } from "../../api/client.ts";
 import { fromCursor, PAGE_SIZE, useCursorList } from "../../api/lists.ts";
 import { given, oneOf } from "../../api/search.ts";
-import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
-import { FilteredList } from "../../ui/filtered-list.tsx";
+import { FilterBar, type FilterKey, type Filters } from "../../ui/list/filter-bar.tsx";
+import { FilteredList } from "../../ui/list/filtered-list.tsx";
+import type { Column } from "../../ui/list/table.tsx";
 import { Page } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
-import type { Column } from "../../ui/table.tsx";
 import { readCatalogueSearch } from "./search.ts";
 import { CATEGORIES, categoryText, text } from "./text.ts";
 

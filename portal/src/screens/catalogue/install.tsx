@@ -4,7 +4,8 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { api, queryClient } from "../../api/client.ts";
-import { configOf, refusedOf, secretsOf } from "../../parts/app-config.ts";
+import { useMay } from "../../api/session.ts";
+import { configOf, refusedOf, secretsOf } from "../../parts/apps/app-config.ts";
 import { ConfigFields } from "../../parts/config-fields.tsx";
 import { PickDevices } from "../../parts/selector-field.tsx";
 import { Dialog, Form, TextField } from "../../ui/dialog.tsx";
@@ -29,11 +30,14 @@ const ALIASES: Readonly<Record<string, AppTemplate["architectures"][number]>> = 
 export const Install = ({ of, onClose }: { readonly of: AppTemplate; readonly onClose: () => void }) => {
   const { id, name, configSchema, secrets, architectures } = of;
   const navigate = useNavigate();
+  const may = useMay();
   const [deviceId, setDeviceId] = useState<string | null>(null);
   const create = useMutation(
     api.deployments.create.mutationOptions({
-      onSuccess: async ({ deploymentId }) => {
-        await navigate({ to: "/deployments/$deploymentId", params: { deploymentId } });
+      onSuccess: async ({ appId, deploymentId }) => {
+        await (appId === null || !may("app:read")
+          ? navigate({ to: "/deployments/$deploymentId", params: { deploymentId } })
+          : navigate({ to: "/apps/$appId", params: { appId } }));
         await queryClient.invalidateQueries(api.deployments.pathFilter());
       },
       // Secrets are not kept longer than somebody looks at them.

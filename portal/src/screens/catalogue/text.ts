@@ -1,5 +1,6 @@
 // The sentences of the catalogue.
 import type { AppTemplate } from "@mooring/client";
+import { capitalized } from "../../../../protocol/kit/words.ts";
 
 type Category = AppTemplate["categories"][number];
 const KNOWN: Readonly<Record<Category, 1>> = {
@@ -25,8 +26,7 @@ const KNOWN: Readonly<Record<Category, 1>> = {
 export const CATEGORIES = Object.keys(KNOWN) as readonly Category[];
 
 /** Each category is the word itself. */
-export const categoryText = (categories: AppTemplate["categories"]): string =>
-  categories.map((each) => `${each.slice(0, 1).toUpperCase()}${each.slice(1)}`).join(", ");
+export const categoryText = (categories: AppTemplate["categories"]): string => categories.map(capitalized).join(", ");
 
 export const text = {
   title: "Catalogue",
@@ -42,7 +42,7 @@ export const text = {
   installOn: (name: string) => `Install ${name}`,
   device: "Device",
   name: "Name",
-  nameHint: "Empty: a name is made.",
+  nameHint: "Empty: the name of the application.",
   offline: "The device is offline. The app is installed when it connects.",
   otherArchitecture: (arch: string) => `The device reports ${arch}. The application may not run there.`,
   kinds: { process: "a program that comes with the agent", compose: "containers; the device needs Docker" },

@@ -9,11 +9,13 @@ import { STATUSES } from "../../parts/command.ts";
 import { CODE, LASTED, QUEUED, STATUS, TYPE } from "../../parts/command-columns.tsx";
 import { CommandPanel } from "../../parts/command-panel.tsx";
 import { actorText } from "../../parts/text.ts";
-import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
-import { List } from "../../ui/filtered-list.tsx";
+import { COMMAND_VIEWS, SaveView, ViewTabs } from "../../parts/views.tsx";
+import { FilterBar, type FilterKey, type Filters } from "../../ui/list/filter-bar.tsx";
+import { List } from "../../ui/list/filtered-list.tsx";
+import type { Column } from "../../ui/list/table.tsx";
 import { Page } from "../../ui/parts.tsx";
 import { Split } from "../../ui/split.tsx";
-import type { Column } from "../../ui/table.tsx";
+import { AGO_WIDTH } from "../../ui/time.tsx";
 import { Counts } from "./counts.tsx";
 import { type CommandSearch, readCommandSearch, SHOWS } from "./search.ts";
 import { text } from "./text.ts";
@@ -22,7 +24,7 @@ const route = getRouteApi("/commands");
 
 const DEVICE: Column<CommandSummary> = {
   title: "Device",
-  width: "minmax(110px, 2fr)",
+  width: "minmax(60px, 2fr)",
   phone: true,
   cell: ({ deviceId, deviceName }) => (
     // The row opens its command; the table stays one stop of the Tab key.
@@ -32,8 +34,10 @@ const DEVICE: Column<CommandSummary> = {
   ),
 };
 const BY: Column<CommandSummary> = { title: "By", width: "minmax(80px, 1.5fr)", cell: ({ actor }) => actorText(actor) };
-const NARROW: readonly Column<CommandSummary>[] = [STATUS, TYPE, DEVICE, QUEUED];
-const WIDE: readonly Column<CommandSummary>[] = [STATUS, TYPE, DEVICE, CODE, LASTED, BY, QUEUED];
+/** A phone has room for three. */
+const SINCE: Column<CommandSummary> = { title: QUEUED.title, width: AGO_WIDTH, cell: QUEUED.cell };
+const NARROW: readonly Column<CommandSummary>[] = [TYPE, STATUS, DEVICE, SINCE];
+const WIDE: readonly Column<CommandSummary>[] = [TYPE, STATUS, DEVICE, CODE, LASTED, BY, SINCE];
 
 const SHOWN = {
   open: { open: true, order: "oldest" },
@@ -118,9 +122,16 @@ export const CommandsScreen = () => {
   );
   const close = useCallback(() => show(), [show]);
   return (
-    <Page title={text.title} fill>
+    <Page title={text.title} fill tabs={<ViewTabs of={COMMAND_VIEWS} filters={filters} />}>
       <Counts />
-      <FilterBar label={text.filter} example="" keys={keys} filters={filters} onChange={setFilters} />
+      <FilterBar
+        label={text.filter}
+        example=""
+        keys={keys}
+        filters={filters}
+        onChange={setFilters}
+        beside={<SaveView of={COMMAND_VIEWS} filters={filters} />}
+      />
       <Split
         onClose={close}
         list={<CommandList search={search} onShow={show} onAll={() => setFilters({ show: "all" })} />}

@@ -1,15 +1,11 @@
 // What the URL of this screen says.
-import { given, oneOf, type Search, textOf } from "../../api/search.ts";
+import { given, oneOf, type Search, textsOf } from "../../api/search.ts";
 
 export const SHOWS = ["open", "blocked", "ended", "all"] as const;
 
 export const readCommandSearch = (search: Search) =>
   given({
-    command: textOf(search["command"]),
-    status: textOf(search["status"]),
-    type: textOf(search["type"]),
-    createdBy: textOf(search["createdBy"]),
-    deviceId: textOf(search["deviceId"]),
+    ...textsOf(search, ["command", "status", "type", "createdBy", "deviceId"]),
     show: oneOf(search["show"], SHOWS),
   });
 export type CommandSearch = ReturnType<typeof readCommandSearch>;

@@ -1,6 +1,6 @@
 // The sentences of the tenant's commands.
+import { inWords } from "../../../../protocol/kit/words.ts";
 import { numbers } from "../../ui/count.ts";
-import { inWords } from "../../ui/words.ts";
 export const text = {
   title: "Commands",
   filter: "Filter commands",

@@ -7,12 +7,13 @@ import { api } from "../../api/client.ts";
 import { PAGE_SIZE, usePages } from "../../api/lists.ts";
 import { given, oneOf } from "../../api/search.ts";
 import { useMay } from "../../api/session.ts";
-import { AppStatus } from "../../parts/app-status.tsx";
+import { AppStatus } from "../../parts/apps/app-status.tsx";
 import { useDeviceNames } from "../../parts/device-names.ts";
-import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
-import { FilteredList } from "../../ui/filtered-list.tsx";
+import { APP_VIEWS, ViewTabs } from "../../parts/views.tsx";
+import { FilterBar, type FilterKey, type Filters } from "../../ui/list/filter-bar.tsx";
+import { FilteredList } from "../../ui/list/filtered-list.tsx";
+import type { Column } from "../../ui/list/table.tsx";
 import { Page } from "../../ui/parts.tsx";
-import type { Column } from "../../ui/table.tsx";
 import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { readDeploymentSearch, SORTS } from "./search.ts";
 import { STATUSES, text } from "./text.ts";
@@ -54,7 +55,13 @@ export const DeploymentsScreen = () => {
   const setFilters = useCallback((next: Filters) => void navigate({ to: "/deployments", search: readDeploymentSearch(next), replace: true }), [navigate]);
   const action = may("deployment:create") && may("app:read") ? <Link to="/catalogue">{text.catalogue}</Link> : undefined;
   return (
-    <Page title={text.title} fill beside={<span className="muted">{list.read.data === undefined ? "" : text.total(list.count)}</span>} actions={action}>
+    <Page
+      title={text.title}
+      fill
+      tabs={<ViewTabs of={APP_VIEWS} at="/deployments" />}
+      beside={<span className="muted">{list.read.data === undefined ? "" : text.total(list.count)}</span>}
+      actions={action}
+    >
       <FilterBar label={text.filter} keys={KEYS} filters={filters} onChange={setFilters} />
       <FilteredList
         label={text.title}

@@ -6,7 +6,7 @@ import { fromCursor, PAGE_SIZE, useCursorList } from "../../api/lists.ts";
 import { CODE, type CommandRow, LASTED, QUEUED, STATUS, TYPE } from "../../parts/command-columns.tsx";
 import { CommandPanel } from "../../parts/command-panel.tsx";
 import { text as commandText } from "../../parts/text.ts";
-import { List } from "../../ui/filtered-list.tsx";
+import { List } from "../../ui/list/filtered-list.tsx";
 import { Split } from "../../ui/split.tsx";
 import { text } from "./text.ts";
 
@@ -20,7 +20,7 @@ export const DeviceCommands = ({ onPing }: { readonly onPing: (() => void) | nul
   const navigate = useNavigate();
   const list = useCursorList<CommandRow>(api.commands.list.infiniteQueryOptions({ deviceId, pageSize: PAGE_SIZE }, fromCursor));
   const show = (commandId: string): void => void navigate({ to: "/devices/$deviceId", params: { deviceId }, search: { command: commandId } });
-  const close = useCallback(() => void navigate({ to: "/devices/$deviceId", params: { deviceId }, search: {} }), [navigate, deviceId]);
+  const close = useCallback(() => void navigate({ to: "/devices/$deviceId", params: { deviceId }, search: { tab: "commands" } }), [navigate, deviceId]);
   return (
     <Split
       onClose={close}

@@ -2,7 +2,7 @@
 import type { DeviceMetrics as Day, Device } from "@mooring/client";
 import { useMemo } from "react";
 import { Chart } from "../../ui/charts/chart.tsx";
-import type { ChartLine } from "../../ui/charts/plot.ts";
+import type { ChartLine } from "../../ui/charts/plot.tsx";
 import { Empty, Loaded, Panel } from "../../ui/parts.tsx";
 import type { Tone } from "../../ui/status.tsx";
 import { FIGURES, type Figure, percentText, type Span, spanOf, timesOf, useHistory, valuesOf } from "./metrics.ts";

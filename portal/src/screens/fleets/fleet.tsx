@@ -10,12 +10,13 @@ import { PickDevices } from "../../parts/selector-field.tsx";
 import { deviceLabel } from "../../ui/device-label.ts";
 import { Confirm, Form, TextField } from "../../ui/dialog.tsx";
 import { Failure } from "../../ui/failure.tsx";
-import { List } from "../../ui/filtered-list.tsx";
+import { List } from "../../ui/list/filtered-list.tsx";
+import type { Column } from "../../ui/list/table.tsx";
 import { Copyable, Facts, Loaded, Page, Panel } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
-import type { Column } from "../../ui/table.tsx";
 import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { text } from "./text.ts";
+import { FleetUpdates } from "./updates.tsx";
 
 const route = getRouteApi("/fleets/$fleetId");
 const readAgain = () => queryClient.invalidateQueries(api.fleets.pathFilter());
@@ -134,6 +135,7 @@ export const FleetScreen = () => {
               }}
             />
             <Devices fleet={fleet} />
+            {may("rollout:read") ? <FleetUpdates fleet={fleet} /> : null}
             {changes ? <Rename fleet={fleet} /> : null}
             {removing ? <Remove fleet={fleet} onClose={() => setRemoving(false)} /> : null}
           </>

@@ -7,10 +7,11 @@ import { api, queryClient } from "../../api/client.ts";
 import { PAGE_SIZE, usePages } from "../../api/lists.ts";
 import { useMay } from "../../api/session.ts";
 import { PickDevices, PickTags } from "../../parts/selector-field.tsx";
+import { DEVICE_VIEWS, ViewTabs } from "../../parts/views.tsx";
 import { Dialog, Field, Form, TextField } from "../../ui/dialog.tsx";
-import { List } from "../../ui/filtered-list.tsx";
+import { List } from "../../ui/list/filtered-list.tsx";
+import type { Column } from "../../ui/list/table.tsx";
 import { Page } from "../../ui/parts.tsx";
-import type { Column } from "../../ui/table.tsx";
 import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { text } from "./text.ts";
 
@@ -79,7 +80,7 @@ export const FleetsScreen = () => {
     </button>
   ) : undefined;
   return (
-    <Page title={text.title} actions={action} fill>
+    <Page title={text.title} tabs={<ViewTabs of={DEVICE_VIEWS} at="/fleets" />} actions={action} fill>
       <List label={text.title} columns={COLUMNS} list={list} id={({ fleetId }) => fleetId} onOpen={open} none={text.none} />
       {creating ? <Create onClose={() => setCreating(false)} /> : null}
     </Page>

@@ -1,9 +1,8 @@
 // What an invited person sees: who invites them to what, and how to accept or decline.
 import { useMutation, useQuery } from "@tanstack/react-query";
-import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { getRouteApi } from "@tanstack/react-router";
 import { useState } from "react";
 import { api, codeOf, mooring } from "../../api/client.ts";
-import { resume } from "../../api/session.ts";
 import { SignOut } from "../../parts/sign-out.tsx";
 import { Confirm } from "../../ui/dialog.tsx";
 import { type FailureProps, factsOf, Refusal } from "../../ui/failure.tsx";
@@ -18,15 +17,13 @@ const Refused = (failure: FailureProps) => (
 );
 
 const Answers = ({ token, isSignedIn }: { readonly token: string; readonly isSignedIn: boolean }) => {
-  const navigate = useNavigate();
   const [asks, setAsks] = useState(false);
   const accept = useMutation(
     api.invites.accept.mutationOptions({
       onSuccess: async ({ tenantId }) => {
         // Who belongs to several tenants would otherwise stand in the one before, or in none.
         await mooring.account.switchTenant.mutate({ tenantId });
-        await navigate({ to: "/" });
-        await resume();
+        location.assign("/");
       },
     }),
   );

@@ -1,4 +1,4 @@
 // What the URL of this screen says.
-import { given, type Search, textOf } from "../../api/search.ts";
+import { type Search, textsOf } from "../../api/search.ts";
 
-export const readKeySearch = (search: Search) => given({ key: textOf(search["key"]) });
+export const readKeySearch = (search: Search) => textsOf(search, ["key"]);

@@ -1,10 +1,9 @@
 // One member: the role, the devices the member is limited to, and the end of the membership.
 import type { Member } from "@mooring/client";
 import { useMutation, useQuery } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { api, queryClient } from "../../api/client.ts";
-import { resume, useMay, useMe } from "../../api/session.ts";
+import { useMay, useMe } from "../../api/session.ts";
 import { isComplete, SelectorField, selectorText } from "../../parts/selector-field.tsx";
 import { Confirm, Dialog, Form, SelectField } from "../../ui/dialog.tsx";
 import { Copyable, Facts, Loaded } from "../../ui/parts.tsx";
@@ -54,15 +53,14 @@ const Change = ({ member, onClose }: Shown) => {
 
 const End = ({ member, onBack, onClose }: Asked) => {
   const { subject } = useMe();
-  const navigate = useNavigate();
   const leaves = member.userId === subject;
   const remove = useMutation(
     api.roles.removeMember.mutationOptions({
       onSuccess: async () => {
         onClose();
-        if (leaves) await navigate({ to: "/" });
         // Who left stands in another tenant now, or in none.
-        await (leaves ? resume() : queryClient.invalidateQueries(api.roles.pathFilter()));
+        if (leaves) location.assign("/");
+        else await queryClient.invalidateQueries(api.roles.pathFilter());
       },
     }),
   );

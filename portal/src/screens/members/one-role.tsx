@@ -2,12 +2,12 @@
 import type { Permission, Role } from "@mooring/client";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { inWords } from "../../../../protocol/kit/words.ts";
 import { api, queryClient } from "../../api/client.ts";
 import { useMay } from "../../api/session.ts";
 import { Confirm, Dialog, Form, TextField } from "../../ui/dialog.tsx";
 import { Check, Checks } from "../../ui/fields/checks.tsx";
 import { Facts, Loaded, Skeleton } from "../../ui/parts.tsx";
-import { inWords } from "../../ui/words.ts";
 import css from "./members.module.css";
 import { text } from "./text.ts";
 

@@ -4,8 +4,8 @@ import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { api } from "../../api/client.ts";
 import { useMay } from "../../api/session.ts";
+import { type Column, Table } from "../../ui/list/table.tsx";
 import { Loaded } from "../../ui/parts.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
 import { OneRole } from "./one-role.tsx";
 import { text } from "./text.ts";
 

@@ -2,7 +2,7 @@
 import { counted, numbers } from "../../ui/count.ts";
 
 export const text = {
-  title: "Members",
+  title: "People",
   tabs: { members: "Members", invites: "Invites", roles: "Roles" },
   forbidden: "Your role does not show the members of your tenant. An administrator of your tenant can change that.",
   you: "you",

@@ -3,9 +3,9 @@ import type { BackgroundJob } from "@mooring/client";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { api, queryClient } from "../../api/client.ts";
 import { Failure } from "../../ui/failure.tsx";
+import { type Column, Table } from "../../ui/list/table.tsx";
 import { Empty, Loaded } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
 import { AGO_WIDTH, Ago, duration } from "../../ui/time.tsx";
 import { text } from "./text.ts";
 

@@ -4,9 +4,9 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, queryClient } from "../../api/client.ts";
 import { Confirm } from "../../ui/dialog.tsx";
+import { type Column, Table } from "../../ui/list/table.tsx";
 import { Empty, Loaded } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
 import { AGO_WIDTH, Ago, Since } from "../../ui/time.tsx";
 import { text } from "./text.ts";
 
@@ -17,22 +17,22 @@ const stateOf = ({ draining, overloaded }: GatewayNode) => (draining ? "draining
 const number = (count: number) => <span>{text.number(count)}</span>;
 
 const columnsOf = (drain: (node: GatewayNode) => void): readonly Column<GatewayNode>[] => [
-  { title: text.node.id, width: "minmax(120px, 1fr)", phone: true, cell: ({ nodeId }) => <span className="mono">{nodeId}</span> },
+  { title: text.node.id, width: "minmax(60px, 1fr)", phone: true, cell: ({ nodeId }) => <span className="mono">{nodeId}</span> },
   {
     title: text.node.state,
-    width: "110px",
+    width: "100px",
     phone: true,
     cell: (node) => <Status status={stateOf(node) === "overloaded" ? "degraded" : stateOf(node)} word={text.node.states[stateOf(node)]} />,
   },
-  { title: text.node.sockets, width: "80px", cell: ({ connections }) => number(connections) },
-  { title: text.node.ready, width: "70px", cell: ({ ready }) => number(ready) },
-  { title: text.node.address, width: "minmax(120px, 2fr)", cell: ({ address, host, pid }) => <span title={`${host}, process ${pid}`}>{address}</span> },
-  { title: text.node.version, width: "80px", cell: ({ version }) => version },
+  { title: text.node.sockets, width: "70px", cell: ({ connections }) => number(connections) },
+  { title: text.node.ready, width: "60px", cell: ({ ready }) => number(ready) },
+  { title: text.node.address, width: "minmax(80px, 2fr)", cell: ({ address, host, pid }) => <span title={`${host}, process ${pid}`}>{address}</span> },
+  { title: text.node.version, width: "70px", cell: ({ version }) => version },
   { title: text.node.started, width: "90px", cell: ({ startedAt }) => <Since at={startedAt} /> },
   { title: text.node.seen, width: AGO_WIDTH, cell: ({ seenAt }) => <Ago at={seenAt} /> },
   {
     title: text.node.action,
-    width: "90px",
+    width: "84px",
     phone: true,
     cell: (node) =>
       node.draining ? null : (
@@ -78,7 +78,7 @@ export const NodeList = () => {
           items.length === 0 ? (
             <Empty>{text.node.none}</Empty>
           ) : (
-            <Table label={text.title} columns={columns} count={items.length} row={(index) => items[index]} id={({ nodeId }) => nodeId} />
+            <Table label={text.tabs.nodes} columns={columns} count={items.length} row={(index) => items[index]} id={({ nodeId }) => nodeId} />
           )
         }
       </Loaded>

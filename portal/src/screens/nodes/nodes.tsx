@@ -3,6 +3,7 @@ import { getRouteApi } from "@tanstack/react-router";
 import { useMe } from "../../api/session.ts";
 import { Page } from "../../ui/parts.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
+import { AnnouncementList } from "./announcement-list.tsx";
 import { DependencyPanel } from "./dependency-panel.tsx";
 import { JobList } from "./job-list.tsx";
 import { NodeList } from "./node-list.tsx";
@@ -24,8 +25,10 @@ const AllNodes = () => {
         </>
       ) : tab === "stuck" ? (
         <StuckList />
-      ) : (
+      ) : tab === "jobs" ? (
         <JobList />
+      ) : (
+        <AnnouncementList />
       )}
     </Page>
   );

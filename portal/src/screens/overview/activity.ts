@@ -1,6 +1,7 @@
 // The newest events in words. When more happens than people can read, it keeps every failure and samples the rest.
 import type { LiveEvent } from "@mooring/client";
 import { isBeginning } from "../../api/live.ts";
+import { gatewayNow } from "../../ui/clock.ts";
 import type { Ended } from "./ended.ts";
 import { isFailure } from "./rates.ts";
 
@@ -72,7 +73,7 @@ export const createActivity = () => {
     return isTrouble(entry) ? trouble <= TROUBLE_PER_SECOND : calm <= CALM_PER_SECOND;
   };
   const receive = (events: readonly LiveEvent[]): void => {
-    const now = Math.floor(Date.now() / 1_000);
+    const now = Math.floor(gatewayNow() / 1_000);
     if (now !== second) [second, calm, trouble] = [now, 0, 0];
     const told = events.map(entryOf).filter((entry) => entry !== null);
     const kept = told.filter(fits);
@@ -88,5 +89,5 @@ export const createActivity = () => {
     }
     return [...known.values()].toSorted((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0)).slice(0, ROWS);
   };
-  return { receive, list, isSampled: () => sampledUntil * 1_000 > Date.now() };
+  return { receive, list, isSampled: () => sampledUntil * 1_000 > gatewayNow() };
 };

@@ -1,7 +1,8 @@
 // Commands that ended lately: read once when the page or its stream of events begins, so that the chart and the feed do not begin empty.
 import { useQuery } from "@tanstack/react-query";
 import { mooring } from "../../api/client.ts";
-import { FIRST } from "../../api/lists.ts";
+import { FIRST } from "../../api/list-start.ts";
+import { gatewayNow } from "../../ui/clock.ts";
 
 /** Longer than the chart, because a command may have been queued some time before it ended. */
 const SINCE_MS = 5 * 60_000;
@@ -11,7 +12,7 @@ const read = async (signal: AbortSignal) => {
     {
       fields: ["deviceId", "deviceName", "type", "status", "failureCode", "finishedAt"],
       open: false,
-      since: new Date(Date.now() - SINCE_MS).toISOString(),
+      since: new Date(gatewayNow() - SINCE_MS).toISOString(),
       pageSize: 500,
       cursor: FIRST,
     },

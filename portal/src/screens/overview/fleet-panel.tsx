@@ -6,8 +6,7 @@ import { deviceLabel } from "../../ui/device-label.ts";
 import { Loaded, Panel } from "../../ui/parts.tsx";
 import { type Tone, toneOf } from "../../ui/status.tsx";
 import { type FleetDevice, useFleet } from "./fleet.ts";
-import { FIRST_TAG, groupDevices, TOGETHER, tagKeys, usualGrouping } from "./groups.ts";
-import css from "./overview.module.css";
+import { FIRST_TAG, groupDevices, TOGETHER, usualGrouping } from "./groups.ts";
 import { text } from "./text.ts";
 
 const route = getRouteApi("/");
@@ -56,33 +55,13 @@ const Groups = ({ devices, by }: { readonly devices: readonly FleetDevice[]; rea
 
 export const FleetPanel = ({ total }: { readonly total: number | undefined }) => {
   const { group } = route.useSearch();
-  const navigate = useNavigate();
   const fleet = useFleet(true);
-  const devices = fleet.data ?? [];
-  const keys = tagKeys(devices);
-  const by = group ?? usualGrouping(devices);
-  const options = [...new Set([TOGETHER, ...keys, FIRST_TAG, by])];
-  const wordOf = (each: string): string => (each === TOGETHER ? text.devices.together : each === FIRST_TAG ? text.devices.firstTag : each);
   return (
-    <Panel
-      title={text.devices.title}
-      beside={
-        <label className={css["choice"]}>
-          {text.devices.group}
-          <select value={by} onChange={({ target }) => void navigate({ to: "/", search: { group: target.value }, replace: true })}>
-            {options.map((each) => (
-              <option key={each} value={each}>
-                {wordOf(each)}
-              </option>
-            ))}
-          </select>
-        </label>
-      }
-    >
+    <Panel title={text.devices.title}>
       <Loaded read={fleet} rows={4}>
         {(known) => (
           <>
-            <Groups devices={known} by={by} />
+            <Groups devices={known} by={group ?? usualGrouping(known)} />
             {total !== undefined && total > known.length ? <p className="muted">{text.devices.firstOf(known.length)}</p> : null}
           </>
         )}

@@ -3,7 +3,7 @@ import type { DeviceStatus, LiveEvent } from "@mooring/client";
 import { type InfiniteData, useInfiniteQuery } from "@tanstack/react-query";
 import { useEffect, useMemo } from "react";
 import { mooring, queryClient } from "../../api/client.ts";
-import { FIRST } from "../../api/lists.ts";
+import { FIRST } from "../../api/list-start.ts";
 import { type ReadAgain, useReadAgain } from "../../api/read-again.ts";
 
 const KEY = ["fleet"] as const;

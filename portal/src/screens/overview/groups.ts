@@ -13,7 +13,7 @@ export interface DeviceGroup {
 const keyOf = (tag: string): string | null => /^([^:]+):./.exec(tag)?.[1] ?? null;
 
 /** The keys of tags, beginning with the one that most devices have. */
-export const tagKeys = (devices: readonly FleetDevice[]): readonly string[] => {
+const tagKeys = (devices: readonly FleetDevice[]): readonly string[] => {
   const counts = new Map<string, number>();
   for (const { tags = [] } of devices)
     for (const key of new Set(tags.map(keyOf))) if (key !== null && key !== FIRST_TAG) counts.set(key, (counts.get(key) ?? 0) + 1);

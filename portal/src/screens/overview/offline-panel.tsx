@@ -1,12 +1,12 @@
 // The devices that have been offline for longest, with the reason that the gateway knows.
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { inWords } from "../../../../protocol/kit/words.ts";
 import { api } from "../../api/client.ts";
 import { deviceLabel } from "../../ui/device-label.ts";
 import { Loaded, Panel } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
 import { Ago } from "../../ui/time.tsx";
-import { inWords } from "../../ui/words.ts";
 import css from "./overview.module.css";
 import { text } from "./text.ts";
 

@@ -2,7 +2,7 @@
 import { useMemo, useState } from "react";
 import { useEvents } from "../../api/events.ts";
 import { Chart } from "../../ui/charts/chart.tsx";
-import type { ChartLine } from "../../ui/charts/plot.ts";
+import type { ChartLine } from "../../ui/charts/plot.tsx";
 import { Failure } from "../../ui/failure.tsx";
 import { Panel, Skeleton } from "../../ui/parts.tsx";
 import { useNow } from "../../ui/time.tsx";
@@ -11,8 +11,7 @@ import css from "./overview.module.css";
 import { createRates } from "./rates.ts";
 import { text } from "./text.ts";
 
-/** `isNeeded` tells whether there are devices at all: an empty tenant does not load the chart. */
-export const RatePanel = ({ isNeeded }: { readonly isNeeded: boolean }) => {
+export const RatePanel = () => {
   const [rates] = useState(createRates);
   const { data, error, refetch } = useEnded(true);
   useEvents(rates.receive);
@@ -28,7 +27,7 @@ export const RatePanel = ({ isNeeded }: { readonly isNeeded: boolean }) => {
   return (
     <Panel title={text.rate.title} beside={<span className="muted">{text.rate.span}</span>}>
       {error === null ? null : <Failure error={error} retry={() => void refetch()} />}
-      {!isNeeded || (data === undefined && error === null) ? (
+      {data === undefined && error === null ? (
         <div className={css["chartPlace"]}>
           <Skeleton rows={1} />
         </div>

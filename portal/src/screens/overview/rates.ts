@@ -1,6 +1,7 @@
 // Commands that ended, by the second: those read when the page began, and since then one by one from events.
 import type { LiveEvent } from "@mooring/client";
 import { isBeginning } from "../../api/live.ts";
+import { gatewayNow } from "../../ui/clock.ts";
 import type { Ended } from "./ended.ts";
 
 export const SPAN_SECONDS = 120;
@@ -42,7 +43,7 @@ export const createRates = () => {
       if (second <= first) seen.add(event.subjectId);
       count(counts, second, status);
     }
-    const oldest = Math.floor(Date.now() / 1_000) - 2 * SPAN_SECONDS;
+    const oldest = Math.floor(gatewayNow() / 1_000) - 2 * SPAN_SECONDS;
     for (const second of counts.keys()) if (second < oldest) counts.delete(second);
   };
 

@@ -1,5 +1,5 @@
 // What the URL of the overview says.
-import { given, type Search, textOf } from "../../api/search.ts";
+import { type Search, textsOf } from "../../api/search.ts";
 
-export const readOverviewSearch = (search: Search) => given({ group: textOf(search["group"]) });
+export const readOverviewSearch = (search: Search) => textsOf(search, ["group"]);
 export type OverviewSearch = ReturnType<typeof readOverviewSearch>;

@@ -4,6 +4,7 @@ import { numbers } from "../../ui/count.ts";
 const percent = new Intl.NumberFormat(undefined, { style: "percent" });
 
 export const text = {
+  apps: { title: "Your apps", all: "All apps", open: (name: string) => `Open ${name}`, openWord: "Open" },
   title: "Overview",
   none: "Pair a device, and this page shows how your fleet is doing.",
   nothing: "No device is shared with you yet.",
@@ -23,9 +24,6 @@ export const text = {
   states: { online: "online", offline: "offline", provisioning: "never connected" },
   devices: {
     title: "All devices",
-    group: "Group by",
-    together: "nothing",
-    firstTag: "first tag",
     untagged: "untagged",
     without: (key: string) => `no ${key}`,
     firstOf: (shown: number) => `The ${numbers.format(shown)} most in need of a look are shown.`,

@@ -8,8 +8,6 @@ import { Copyable } from "../../ui/parts.tsx";
 import css from "./pair.module.css";
 import { text } from "./text.ts";
 
-const AGENT = "npm run agent -- --identity mooring-device.json";
-
 const Command = ({ command, onClose }: { readonly command: string; readonly onClose: () => void }) => (
   <div className="stack">
     <p>
@@ -21,9 +19,6 @@ const Command = ({ command, onClose }: { readonly command: string; readonly onCl
       <Copyable text={command} label={text.copy} />
     </div>
     <p>{text.thenAgent}</p>
-    <div>
-      <Copyable text={AGENT} />
-    </div>
     <div className="row">
       <button type="button" data-kind="primary" onClick={onClose}>
         {text.copied}

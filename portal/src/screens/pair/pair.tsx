@@ -2,7 +2,7 @@
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { useMay, useMe } from "../../api/session.ts";
-import { Copyable, Page, Panel } from "../../ui/parts.tsx";
+import { Page, Panel } from "../../ui/parts.tsx";
 import { CodeForm } from "./code-form.tsx";
 import { Installation } from "./installation.tsx";
 import { Machine } from "./machine.tsx";
@@ -11,15 +11,6 @@ import { text } from "./text.ts";
 import { Tokens } from "./tokens.tsx";
 
 const route = getRouteApi("/pair");
-
-const HowTo = () => (
-  <div className="stack">
-    <p className="muted">{text.howTo}</p>
-    <div>
-      <Copyable text={`npm run agent -- --pair nuc --url ${location.origin}`} />
-    </div>
-  </div>
-);
 
 const ByCode = () => {
   const { code, device } = route.useSearch();
@@ -37,7 +28,7 @@ const ByCode = () => {
       <CodeForm key={code} code={code} onLookUp={look} />
       {rejected ? <p role="status">{text.rejected}</p> : null}
       {code === undefined ? (
-        <HowTo />
+        <p className="muted">{text.howTo}</p>
       ) : (
         <Machine
           key={`${code} found`}

@@ -1,6 +1,6 @@
 // The sentences of pairing.
+import { inWords } from "../../../../protocol/kit/words.ts";
 import { numbers } from "../../ui/count.ts";
-import { inWords } from "../../ui/words.ts";
 
 /** What became of a code, and what to do. */
 const CODES: ReadonlyMap<string, string> = new Map([
@@ -26,7 +26,7 @@ export const text = {
   codeHint: "Eight letters. Case, spaces and the dash do not matter.",
   lookUp: "Look up",
   notACode: "A code has eight letters and no vowels, such as KRTB-XWQD. Compare it with the machine's screen.",
-  howTo: "The agent shows a code when it starts without an identity. With the reference agent:",
+  howTo: "An agent without an identity shows a code when it starts. Type it here, compare the machine, and approve it.",
   failed: (code: string | undefined) => CODES.get(code ?? ""),
   expiredHere: CODES.get("PAIRING_CODE_EXPIRED") ?? "",
 
@@ -73,7 +73,7 @@ export const text = {
   allowRepair: "Also pair machines that are devices already",
   allowRepairHint: "Whoever holds the token can then lock out their agents.",
   run: "Run this on each machine. It needs sh, curl and sed, pairs the machine and writes its identity into mooring-device.json:",
-  thenAgent: "Then start the agent there with that identity. The reference agent:",
+  thenAgent: "Then start your agent there with that file: it comes online with the identity.",
   once: "Copy the command now: nobody can show the token again.",
   copy: "Copy",
   copied: "I have copied it",

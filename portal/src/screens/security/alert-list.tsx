@@ -4,17 +4,19 @@ import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useCallback } from "react";
 import { api } from "../../api/client.ts";
 import { fromCursor, PAGE_SIZE, useCursorList } from "../../api/lists.ts";
-import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
-import { FilteredList } from "../../ui/filtered-list.tsx";
+import { given, oneOf } from "../../api/search.ts";
+import { FilterBar, type FilterKey, type Filters } from "../../ui/list/filter-bar.tsx";
+import { FilteredList } from "../../ui/list/filtered-list.tsx";
+import type { Column } from "../../ui/list/table.tsx";
 import { Split } from "../../ui/split.tsx";
 import { Status } from "../../ui/status.tsx";
-import type { Column } from "../../ui/table.tsx";
 import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { AlertPanel } from "./alert.tsx";
 import { Entity } from "./entity.tsx";
 import { knownType, MEANINGS, TYPES } from "./meanings.ts";
-import { readSecuritySearch, SEVERITIES, STATUSES } from "./search.ts";
+import { readSecuritySearch } from "./search.ts";
 import { text } from "./text.ts";
+import { SEVERITIES, STATUSES } from "./values.ts";
 
 const route = getRouteApi("/security");
 
@@ -35,7 +37,8 @@ const KEYS: readonly FilterKey[] = [
 ];
 
 export const AlertList = () => {
-  const { open, tab: _, entityId: __, ...filters } = route.useSearch();
+  const { open, tab: _, entityId: __, status, severity, ...texts } = route.useSearch();
+  const filters = { ...texts, ...given({ status: oneOf(status, STATUSES), severity: oneOf(severity, SEVERITIES) }) };
   const navigate = useNavigate();
   const list = useCursorList<SecurityAlert>(api.security.listAlerts.infiniteQueryOptions({ ...knownType(filters), pageSize: PAGE_SIZE }, fromCursor));
   const setFilters = useCallback((next: Filters) => void navigate({ to: "/security", search: readSecuritySearch(next), replace: true }), [navigate]);

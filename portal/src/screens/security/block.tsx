@@ -2,9 +2,10 @@
 import type { BlockedEntity } from "@mooring/client";
 import { useMutation } from "@tanstack/react-query";
 import { api, queryClient } from "../../api/client.ts";
+import { gatewayNow } from "../../ui/clock.ts";
 import { Dialog, Form, SelectField, TextField } from "../../ui/dialog.tsx";
-import { BLOCKABLE } from "./search.ts";
 import { text } from "./text.ts";
+import { BLOCKABLE } from "./values.ts";
 
 type BlockedType = BlockedEntity["entityType"];
 /** The type as one that can be blocked, undefined if it cannot. */
@@ -32,7 +33,7 @@ export const Block = ({ of, onClose }: BlockProps) => {
       entityType: String(fields.get("type")) as BlockedType, // as: the options say so
       entityValue: String(fields.get("value")),
       reason: reason === "" ? null : reason,
-      expiresAt: seconds === "" ? null : new Date(Date.now() + 1_000 * Number(seconds)).toISOString(),
+      expiresAt: seconds === "" ? null : new Date(gatewayNow() + 1_000 * Number(seconds)).toISOString(),
     });
   };
   return (

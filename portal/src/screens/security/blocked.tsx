@@ -6,21 +6,21 @@ import { api, queryClient } from "../../api/client.ts";
 import { PAGE_SIZE, usePages } from "../../api/lists.ts";
 import { useMay } from "../../api/session.ts";
 import { Confirm } from "../../ui/dialog.tsx";
-import { List } from "../../ui/filtered-list.tsx";
-import type { Column } from "../../ui/table.tsx";
+import { List } from "../../ui/list/filtered-list.tsx";
+import type { Column } from "../../ui/list/table.tsx";
 import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { Block } from "./block.tsx";
 import { Entity } from "./entity.tsx";
 import { text } from "./text.ts";
 
 const COLUMNS: readonly Column<BlockedEntity>[] = [
-  { title: "Who", width: "minmax(120px, 2fr)", phone: true, cell: ({ entityType, entityValue }) => <Entity entityType={entityType} entityId={entityValue} /> },
+  { title: "Who", width: "minmax(60px, 2fr)", phone: true, cell: ({ entityType, entityValue }) => <Entity entityType={entityType} entityId={entityValue} /> },
   { title: text.reason, width: "minmax(80px, 2fr)", cell: ({ reason }) => reason },
   { title: "By", width: "minmax(80px, 1fr)", cell: ({ createdBy }) => <span className="mono muted">{createdBy}</span> },
   { title: "Since", width: AGO_WIDTH, cell: ({ createdAt }) => <Ago at={createdAt} /> },
   {
     title: text.expires,
-    width: "100px",
+    width: "96px",
     phone: true,
     cell: ({ expiresAt }) => (expiresAt === null ? <span className="muted">{text.forever}</span> : <Ago at={expiresAt} />),
   },
@@ -56,7 +56,7 @@ export const Blocked = () => {
   const list = usePages<BlockedEntity>((page) => api.security.listBlocked.queryOptions({ page, pageSize: PAGE_SIZE }));
   const action: Column<BlockedEntity> = {
     title: "Change",
-    width: "84px",
+    width: "76px",
     phone: true,
     cell: (entity) => (
       <button type="button" data-kind="plain" aria-label={`${text.unblock} ${entity.entityValue}`} onClick={() => setLeaving(entity)}>

@@ -4,15 +4,17 @@ import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useCallback } from "react";
 import { api } from "../../api/client.ts";
 import { fromCursor, PAGE_SIZE, useCursorList } from "../../api/lists.ts";
-import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
-import { FilteredList } from "../../ui/filtered-list.tsx";
+import { given, oneOf } from "../../api/search.ts";
+import { FilterBar, type FilterKey, type Filters } from "../../ui/list/filter-bar.tsx";
+import { FilteredList } from "../../ui/list/filtered-list.tsx";
+import type { Column } from "../../ui/list/table.tsx";
 import { Status } from "../../ui/status.tsx";
-import type { Column } from "../../ui/table.tsx";
 import { WHEN_WIDTH, When } from "../../ui/time.tsx";
 import { Entity } from "./entity.tsx";
 import { knownType, MEANINGS, TYPES } from "./meanings.ts";
-import { readSecuritySearch, SEVERITIES } from "./search.ts";
+import { readSecuritySearch } from "./search.ts";
 import { text } from "./text.ts";
+import { SEVERITIES } from "./values.ts";
 
 const route = getRouteApi("/security");
 
@@ -33,7 +35,7 @@ const KEYS: readonly FilterKey[] = [
 export const EventList = () => {
   const { type, severity, entityId } = route.useSearch();
   const navigate = useNavigate();
-  const query = readSecuritySearch({ type, severity, entityId });
+  const query = given({ type, entityId, severity: oneOf(severity, SEVERITIES) });
   const list = useCursorList<SecurityEvent>(api.security.listEvents.infiniteQueryOptions({ ...knownType(query), pageSize: PAGE_SIZE }, fromCursor));
   const setFilters = useCallback(
     ({ q, ...next }: Filters) =>

@@ -1,31 +1,44 @@
 // How much there is to look at, each figure with the way to it.
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import { api } from "../../api/client.ts";
+import { Figure, Figures } from "../../ui/figures.tsx";
 import { Loaded } from "../../ui/parts.tsx";
+import { Shape } from "../../ui/status.tsx";
 import type { Tab } from "./search.ts";
-import css from "./security.module.css";
 import { text } from "./text.ts";
 
-const Figure = ({ count, word, tab, isBad = false }: { readonly count: number; readonly word: string; readonly tab: Tab; readonly isBad?: boolean }) => (
-  <Link to="/security" search={tab === "alerts" ? {} : { tab }} className={css["figure"]} data-bad={(isBad && count > 0) || undefined}>
-    <strong>{text.number(count)}</strong> <span className="muted">{word}</span>
-  </Link>
+interface CountProps {
+  readonly count: number;
+  readonly word: string;
+  readonly tab: Tab;
+  readonly isBad?: boolean;
+}
+const Count = ({ count, word, tab, isBad = false }: CountProps) => (
+  <Figure
+    name={
+      <>
+        {isBad && count > 0 ? <Shape tone="bad" /> : null}
+        {word}
+      </>
+    }
+    value={text.number(count)}
+    link={{ to: "/security", search: tab === "alerts" ? {} : { tab } }}
+  />
 );
 
-export const Figures = () => {
+export const SecurityFigures = () => {
   const read = useQuery(api.security.metrics.queryOptions({}));
   return (
-    <nav className={css["figures"]} aria-label={text.figures}>
+    <Figures label={text.figures}>
       <Loaded read={read} rows={1}>
         {({ totalEvents, openAlerts, blockedEntities }) => (
           <>
-            <Figure count={openAlerts} word={text.openAlerts(openAlerts)} tab="alerts" isBad />
-            <Figure count={totalEvents} word={text.events(totalEvents)} tab="events" />
-            <Figure count={blockedEntities} word={text.blockedNow} tab="blocked" />
+            <Count count={openAlerts} word={text.openAlerts} tab="alerts" isBad />
+            <Count count={totalEvents} word={text.events} tab="events" />
+            <Count count={blockedEntities} word={text.blockedNow} tab="blocked" />
           </>
         )}
       </Loaded>
-    </nav>
+    </Figures>
   );
 };

@@ -8,9 +8,9 @@ import { Check } from "../../ui/fields/checks.tsx";
 import { SecondsField } from "../../ui/fields/seconds-field.tsx";
 import { blockable } from "./block.tsx";
 import { MEANINGS, type SecurityType, TYPES } from "./meanings.ts";
-import { BLOCKABLE, SEVERITIES } from "./search.ts";
 import css from "./security.module.css";
 import { text } from "./text.ts";
+import { BLOCKABLE, SEVERITIES } from "./values.ts";
 
 const WINDOWS = [60, 300, 900, 3_600, 86_400];
 const BLOCKS = [900, 3_600, 86_400, 604_800, 2_592_000];

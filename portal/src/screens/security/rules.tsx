@@ -6,9 +6,9 @@ import { api } from "../../api/client.ts";
 import { useMay } from "../../api/session.ts";
 import { Dialog } from "../../ui/dialog.tsx";
 import { secondsText } from "../../ui/fields/seconds-field.tsx";
+import { type Column, Table } from "../../ui/list/table.tsx";
 import { Facts, Loaded } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
 import { RuleForm } from "./rule-form.tsx";
 import { text } from "./text.ts";
 

@@ -5,7 +5,7 @@ import { Tabs } from "../../ui/tabs.tsx";
 import { AlertList } from "./alert-list.tsx";
 import { Blocked } from "./blocked.tsx";
 import { EventList } from "./events.tsx";
-import { Figures } from "./figures.tsx";
+import { SecurityFigures } from "./figures.tsx";
 import { Rules } from "./rules.tsx";
 import { TABS, type Tab } from "./search.ts";
 import { text } from "./text.ts";
@@ -19,7 +19,7 @@ export const SecurityScreen = () => {
   const Shown = SHOWN[tab];
   return (
     <Page title={text.title} fill>
-      <Figures />
+      <SecurityFigures />
       <Tabs label={text.title} tabs={TABS} words={text.tabs} current={tab} />
       <Shown key={tab} />
     </Page>

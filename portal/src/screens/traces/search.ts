@@ -1,5 +1,5 @@
 // What the URLs of the traces say.
-import { given, oneOf, type Search, textOf } from "../../api/search.ts";
+import { given, oneOf, type Search, textOf, textsOf } from "../../api/search.ts";
 
 export const WINDOWS = ["15m", "1h", "6h", "24h"] as const;
 export const OUTCOMES = ["ok", "error"] as const;
@@ -11,8 +11,7 @@ const matching = (value: unknown, pattern: RegExp): string | undefined => {
 
 export const readTraceSearch = (search: Search) =>
   given({
-    service: textOf(search["service"]),
-    operation: textOf(search["operation"]),
+    ...textsOf(search, ["service", "operation"]),
     device: matching(search["device"], /^dev_\w{1,64}$/),
     status: oneOf(search["status"], OUTCOMES),
     /** In milliseconds. */
@@ -21,4 +20,4 @@ export const readTraceSearch = (search: Search) =>
   });
 export type TraceSearch = ReturnType<typeof readTraceSearch>;
 
-export const readOneTraceSearch = (search: Search) => given({ span: matching(search["span"], /^[0-9a-f]{16}$/) });
+export const readOneTraceSearch = (search: Search) => textsOf(search, ["span"]);

@@ -4,11 +4,12 @@ import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { type CSSProperties, useCallback, useMemo } from "react";
 import { api } from "../../api/client.ts";
+import { gatewayNow } from "../../ui/clock.ts";
 import { numbers } from "../../ui/count.ts";
+import { type Column, Table } from "../../ui/list/table.tsx";
 import { Copyable, Facts, Loaded, Page } from "../../ui/parts.tsx";
 import { Split } from "../../ui/split.tsx";
 import { Shape, Status } from "../../ui/status.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
 import { exactTime } from "../../ui/time.tsx";
 import { Span } from "./span.tsx";
 import { text, took } from "./text.ts";
@@ -100,7 +101,7 @@ export const TraceScreen = () => {
   const read = useQuery({
     ...api.traces.get.queryOptions({ traceId }),
     // The spans of a trace come one after the other, without events.
-    refetchInterval: ({ state: { data } }) => (data !== undefined && Date.now() - Date.parse(data.startTime) < YOUNG_MS ? READ_AGAIN_MS : false),
+    refetchInterval: ({ state: { data } }) => (data !== undefined && gatewayNow() - Date.parse(data.startTime) < YOUNG_MS ? READ_AGAIN_MS : false),
   });
   return (
     <Page title={read.data?.rootOperation ?? text.one} beside={<Copyable text={traceId} />} fill>

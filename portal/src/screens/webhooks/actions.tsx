@@ -5,6 +5,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { api, queryClient } from "../../api/client.ts";
 import { useMay } from "../../api/session.ts";
+import { gatewayNow } from "../../ui/clock.ts";
 import { Confirm, Dialog, Form, SelectField, TextField } from "../../ui/dialog.tsx";
 import { Failure } from "../../ui/failure.tsx";
 import { NewWebhookSecret } from "./new-webhook-secret.tsx";
@@ -69,7 +70,7 @@ const localTime = (at: number): string => new Date(at - MINUTE_MS * new Date(at)
 const momentOf = (typed: FormDataEntryValue | null): string => new Date(String(typed)).toISOString();
 
 const Replay = ({ of: { webhookId }, onClose }: Props) => {
-  const [since] = useState(() => localTime(Date.now() - DAY_MS));
+  const [since] = useState(() => localTime(gatewayNow() - DAY_MS));
   const replay = useMutation(api.webhooks.replay.mutationOptions({ onSuccess: readAgain }));
   const send = (fields: FormData): void => {
     const kind = text.replayKinds.find(([value]) => value === fields.get("kind"))?.[0] ?? "failed";

@@ -5,19 +5,20 @@ import { useCallback, useMemo } from "react";
 import { api } from "../../api/client.ts";
 import { fromCursor, PAGE_SIZE, useCursorList } from "../../api/lists.ts";
 import { isStored, type ReadAgain, useReadAgain } from "../../api/read-again.ts";
-import { given } from "../../api/search.ts";
-import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
-import { FilteredList } from "../../ui/filtered-list.tsx";
+import { given, oneOf } from "../../api/search.ts";
+import { FilterBar, type FilterKey, type Filters } from "../../ui/list/filter-bar.tsx";
+import { FilteredList } from "../../ui/list/filtered-list.tsx";
+import type { Column } from "../../ui/list/table.tsx";
 import { Split } from "../../ui/split.tsx";
 import { Status } from "../../ui/status.tsx";
-import type { Column } from "../../ui/table.tsx";
 import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
 import { Delivery } from "./delivery.tsx";
 import { useEventTypes } from "./events-field.tsx";
 import { useRemains } from "./remains.ts";
-import { readDeliverySearch, STATUSES } from "./search.ts";
+import { readDeliverySearch } from "./search.ts";
 import { text } from "./text.ts";
 
+const STATUSES = ["pending", "retrying", "succeeded", "exhausted", "blocked", "cancelled"] as const;
 const route = getRouteApi("/webhooks/$webhookId");
 
 const COLUMNS: readonly Column<WebhookDelivery>[] = [
@@ -50,7 +51,8 @@ interface Pages {
 
 export const Deliveries = ({ of: webhook }: { readonly of: Webhook }) => {
   const { webhookId } = webhook;
-  const { delivery, ...filters } = route.useSearch();
+  const { delivery, status: named, type } = route.useSearch();
+  const filters = given({ type, status: oneOf(named, STATUSES) });
   const { status, type: eventType } = filters;
   const navigate = useNavigate();
   const list = useCursorList<WebhookDelivery>({

@@ -1,12 +1,10 @@
 // What the URL of one webhook says: the filters of its deliveries, and which delivery is open.
-import { given, oneOf, type Search, textOf } from "../../api/search.ts";
-
-export const STATUSES = ["pending", "retrying", "succeeded", "exhausted", "blocked", "cancelled"] as const;
+import { given, type Search, textOf, textsOf } from "../../api/search.ts";
 
 export const readDeliverySearch = (search: Search) =>
   given({
-    delivery: textOf(search["delivery"]),
-    status: oneOf(search["status"], STATUSES),
+    // The screen knows the states, so that the first one loads without them.
+    ...textsOf(search, ["delivery", "status"]),
     // A word without a key means the type.
     type: textOf(search["type"] ?? search["q"]),
   });

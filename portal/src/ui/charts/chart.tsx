@@ -2,8 +2,7 @@
 import { useEffect, useRef, useState } from "react";
 import { Shape } from "../status.tsx";
 import css from "./chart.module.css";
-import type { ChartLine, Plot } from "./plot.ts";
-import { onColorChange } from "./scheme-colors.ts";
+import { type ChartLine, Plot } from "./plot.tsx";
 
 export interface ChartProps {
   readonly label: string;
@@ -24,47 +23,25 @@ const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const dated = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const DAY = 86_400;
 
-const usePlot = ({ times, lines, height = 150, stepped = false, max }: ChartProps) => {
-  const host = useRef<HTMLDivElement>(null);
-  const plot = useRef<Plot | null>(null);
-  const latest = useRef({ times, lines });
-  const [point, setPoint] = useState<number | null>(null);
-  latest.current = { times, lines };
+/** What a hidden page had shown: it draws again when somebody looks. */
+const useSeen = <T,>(now: T): T => {
+  const seen = useRef(now);
+  const [, drawAgain] = useState({});
   useEffect(() => {
-    const element = host.current;
-    if (element === null) return;
-    const ended = new AbortController();
-    const draw = (): void => {
-      if (!document.hidden) plot.current?.show(latest.current.times, latest.current.lines);
-    };
-    const resized = new ResizeObserver(() => plot.current?.resize(element.clientWidth));
-    const stopColors = onColorChange(() => plot.current?.redraw());
-    document.addEventListener("visibilitychange", draw, { signal: ended.signal });
-    void import("./plot.ts").then(({ createPlot }) => {
-      if (ended.signal.aborted) return;
-      plot.current = createPlot(element, { height, lines: latest.current.lines, stepped, max, onPoint: setPoint });
-      resized.observe(element);
-      draw();
-    });
-    return () => {
-      ended.abort();
-      resized.disconnect();
-      stopColors();
-      plot.current?.destroy();
-      plot.current = null;
-    };
-  }, [height, stepped, max]);
-  useEffect(() => {
-    if (!document.hidden) plot.current?.show(times, lines);
-  }, [times, lines]);
-  return { host, point };
+    const look = (): void => drawAgain({});
+    document.addEventListener("visibilitychange", look);
+    return () => document.removeEventListener("visibilitychange", look);
+  }, []);
+  if (!document.hidden) seen.current = now;
+  return seen.current;
 };
 
 const lastOf = (values: readonly (number | null)[]): number | null => values.findLast((value) => value !== null) ?? null;
 
 export const Chart = (props: ChartProps) => {
-  const { label, times, lines, height = 150, format = (figure: number) => numbers.format(figure) } = props;
-  const { host, point } = usePlot(props);
+  const { label, height = 150, stepped = false, max, format = (figure: number) => numbers.format(figure) } = props;
+  const { times, lines } = useSeen(props);
+  const [point, setPoint] = useState<number | null>(null);
   const [isOpen, setOpen] = useState(false);
   const show = (figure: number | null | undefined): string => (figure === null || figure === undefined ? "unknown" : format(figure));
   const timeText = (at: number): string => ((times.at(-1) ?? at) - (times[0] ?? at) > DAY / 2 ? dated : clock).format(at * 1_000);
@@ -73,7 +50,9 @@ export const Chart = (props: ChartProps) => {
     .join("; ");
   return (
     <figure className={css["figure"]}>
-      <div ref={host} role="img" aria-label={`${label}. ${sentence}`} className={css["plot"]} style={{ height }} />
+      <div role="img" aria-label={`${label}. ${sentence}`}>
+        <Plot times={times} lines={lines} height={height} stepped={stepped} max={max} point={point} onPoint={setPoint} />
+      </div>
       <figcaption className={css["legend"]}>
         {lines.map(({ label: line, tone, values }) => (
           <span key={line} className={css["entry"]}>

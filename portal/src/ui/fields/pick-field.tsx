@@ -20,6 +20,14 @@ export interface PickFieldProps {
   readonly onRemove: (id: string) => void;
 }
 
+let isPressed = false;
+for (const type of ["pointerdown", "pointerup", "pointercancel"]) addEventListener(type, () => (isPressed = type === "pointerdown"), true);
+/** Waits until the mouse is let go: a button that moves while it is pressed is not clicked. */
+const afterPress = (run: () => void): void => {
+  if (isPressed) addEventListener("pointerup", () => setTimeout(run), { once: true });
+  else run();
+};
+
 export const PickField = ({ label, hint, placeholder, picked, choices, onType, onPick, onRemove }: PickFieldProps) => {
   const [typed, setTyped] = useState("");
   const [open, setOpen] = useState(false);
@@ -88,7 +96,7 @@ export const PickField = ({ label, hint, placeholder, picked, choices, onType, o
             maxLength={100}
             onChange={(event) => type(event.target.value)}
             onFocus={() => setOpen(true)}
-            onBlur={() => setOpen(false)}
+            onBlur={() => afterPress(() => setOpen(false))}
             onKeyDown={press}
           />
           <div id={`${id}-list`} role="listbox" aria-label={`${label}: choices`} className={css["choices"]} hidden={shown.length === 0}>

@@ -1,0 +1,70 @@
+// The sentences of backup destinations.
+import type { BackupDestination } from "@mooring/client";
+
+type Kind = BackupDestination["kind"];
+
+export const text = {
+  title: "Destinations",
+  one: "Destination",
+  none: "Backups are kept at destinations: here, in a bucket, on a restic server, or in a folder of the device.",
+  create: "Add a destination",
+  change: "Change",
+  save: "Save",
+  name: "Name",
+  kind: "Kind",
+  kinds: [
+    ["gateway", "This installation"],
+    ["s3", "A bucket (S3)"],
+    ["rest", "A restic server (REST)"],
+    ["local", "A folder of the device"],
+  ] as const satisfies readonly (readonly [Kind, string])[],
+  kindWord: (kind: Kind): string => text.kinds.find(([value]) => value === kind)?.[1] ?? kind,
+  settings: {
+    gateway: [],
+    local: [["path", "Folder", "An absolute path. Empty: one in the agent's own folder."]],
+    s3: [
+      ["endpoint", "Service", "Such as https://s3.eu-central-1.amazonaws.com"],
+      ["bucket", "Bucket", ""],
+      ["prefix", "Folder in the bucket", "May be empty."],
+      ["region", "Region", "May be empty."],
+    ],
+    rest: [["url", "Address", "Such as https://backup.example.com/"]],
+  } as const satisfies Readonly<Record<Kind, readonly (readonly [string, string, string])[]>>,
+  credentials: {
+    gateway: [],
+    local: [],
+    s3: [
+      ["accessKeyId", "Access key"],
+      ["secretAccessKey", "Secret key"],
+    ],
+    rest: [
+      ["username", "User"],
+      ["password", "Password"],
+    ],
+  } as const satisfies Readonly<Record<Kind, readonly (readonly [string, string])[]>>,
+  credentialsKept: "Stored. Empty: it stays as it is.",
+  used: "Used",
+  isDefault: "default",
+  makeDefault: "Make it the default",
+  checked: "Last reached",
+  notReached: "A device does not reach it.",
+  lost: "A device's repository is lost.",
+  beginAnew: "If the repository is lost, begin an empty one. Its backups cannot be restored any more.",
+  test: "Test it",
+  testHint: "A device tries to write there, because devices make the backups.",
+  testing: "The device tries it.",
+  itsCommand: "See its command",
+  recovery: "Recovery sheet",
+  recoveryWhat: "What plain restic needs to restore a device's backups without this product. Whoever has it can read them.",
+  recoveryShow: "Show the sheet",
+  signInAgain: "Sign in again first: you signed in too long ago for this.",
+  device: "Device",
+  variables: "Variables",
+  commands: "Commands",
+  folder: "Folder of the repository",
+  until: "The gateway serves it until",
+  remove: "Delete",
+  removeTitle: "Delete the destination?",
+  removal: "Backups go there no more. It can only be deleted while it holds none.",
+  state: "State",
+} as const;

@@ -1,0 +1,95 @@
+// The sentences of mesh routes.
+import type { MeshRoute } from "@mooring/client";
+import { identifierInWords } from "../../../../protocol/kit/identifier-words.ts";
+import { counted, numbers } from "../../ui/count.ts";
+
+type Kind = MeshRoute["kind"];
+type RouterState = MeshRoute["routers"][number]["state"];
+const KINDS: readonly (readonly [Kind, string])[] = [
+  ["subnet", "A network"],
+  ["domain", "Names"],
+  ["host", "One host and port"],
+];
+const ROUTER_STATES: Readonly<Record<RouterState, string>> = { unknown: "not tried yet", up: "answers", down: "does not answer" };
+const REASONS: Readonly<Record<string, string>> = {
+  offline: "its agent is not connected",
+  unknown: "it does not know the route yet",
+  not_allowed: "it is not allowed to connect there",
+  refused: "nothing listens there",
+  timeout: "no answer in time",
+  unreachable: "it cannot reach the network",
+  full: "it has too many connections",
+};
+
+export const STATUSES = ["active", "degraded", "down", "disabled"] as const;
+export const APPROVALS = ["pending", "approved", "rejected"] as const;
+
+export const text = {
+  title: "Mesh routes",
+  one: "Mesh route",
+  filter: "Filter mesh routes",
+  total: (count: number) => counted(count, "mesh route"),
+  none: "A mesh route lets devices reach a network, names or a host by way of other devices.",
+  noMatch: "No mesh route matches these filters.",
+  create: "Add a mesh route",
+  name: "Name",
+  state: "State",
+  leads: "Leads to",
+  router: "Through",
+  users: "For",
+  noRouter: "nobody",
+  kind: "Leads to",
+  kinds: KINDS,
+  network: "Network",
+  networkHint: "Such as 192.168.10.0/24.",
+  domains: "Names",
+  domainsHint: "One a line. *.example.com stands for all names below it. The router looks them up.",
+  host: "Host",
+  hostHint: "An address, or a name that the router looks up. 127.0.0.1 is the router itself.",
+  port: "Port",
+  listen: "Port on the consumers",
+  listenHint: "Programs there connect to this port of 127.0.0.1. Empty: only through the proxy.",
+  routers: "Routers",
+  routersHint: "Devices that connect to it. The first that answers is taken.",
+  consumers: "Consumers",
+  consumersHint: "Devices that may use it.",
+  all: "All devices",
+  probeHost: "Tried address",
+  probePort: "Tried port",
+  probeHint: "What routers connect to every ten seconds to show that they reach it. Empty: only the way to the router is tried.",
+  change: "Change",
+  save: "Save",
+  approve: "Approve",
+  reject: "Reject",
+  waits: "Nobody gets through until somebody approves it.",
+  approveWhat: (consumers: string, target: string) => `With approval, ${consumers} can reach ${target} through its routers. The gateway sees the bytes.`,
+  rejected: "It was rejected. Nobody gets through.",
+  down: "No router reaches it.",
+  degraded: "A router does not answer. Another one carries the connections.",
+  disabled: "It is off.",
+  turnOff: "Turn it off",
+  turnOn: "Turn it on",
+  remove: "Delete the mesh route",
+  removal: "Open connections of it end within seconds.",
+  active: "in use",
+  metric: (metric: number) => `order ${metric}`,
+  routerState: (state: RouterState, reason: string | null) => (reason === null ? ROUTER_STATES[state] : (REASONS[reason] ?? identifierInWords(reason))),
+  checked: "tried",
+  asked: "by its agent, not by a person",
+  who: "Who may use it",
+  devices: "Devices",
+  tags: "Tags",
+  fleets: "Fleets",
+  details: "Details",
+  probe: "Tried by",
+  overlaps: "Overlaps with",
+  overlapsWhat: (count: number) => `${counted(count, "other route")}; the longest prefix wins`,
+  public: "Public addresses",
+  allowed: "allowed",
+  usage: "Used",
+  used: (connections: number) => `${numbers.format(connections)} ${connections === 1 ? "connection" : "connections"}`,
+  lastUsed: "last",
+  since: "since",
+  by: "created by",
+  decided: "Decided by",
+} as const;

@@ -1,0 +1,18 @@
+// The tile of an application: its icon, in its hue.
+import type { AppTemplate } from "@mooring/client";
+import css from "./app-tile.module.css";
+
+/** The address of the file with the icons of applications, which the build knows. */
+declare const __APP_ICONS__: string;
+
+interface AppTileProps extends Pick<AppTemplate, "icon" | "hue"> {
+  /** In a row. */
+  readonly size?: "small";
+}
+export const AppTile = ({ icon, hue, size }: AppTileProps) => (
+  <span className={css["tile"]} data-hue={hue} data-small={size === "small" || undefined} aria-hidden="true">
+    <svg aria-hidden="true">
+      <use href={`${__APP_ICONS__}#${icon}`} />
+    </svg>
+  </span>
+);
