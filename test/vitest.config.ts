@@ -1,24 +1,31 @@
-// How the tests run: one database server for the whole run, two files at a time. The files of some folders share their worker's modules, and those of
-// the console its gateway and browser, too. `npm test` leaves out the project "release", which `npm run test:release` runs.
+// How the tests run: one database server for the whole run, and a file at a time for each worker. The files of some folders share their worker's modules,
+// and those of the console its gateway and browser, too. `npm test` leaves out the project "release", which `npm run test:release` runs.
 import { fileURLToPath } from "node:url";
 import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
+import { DearestFirst } from "./kit/setup/dearest-first.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
 /** Loading and compiling the server's modules costs more than most files' tests, so a worker does it once. Such a file leaves no trace in them. */
-const SHARED = "contract,protocol,features,channel,platform,gateway";
+const SHARED = "contract,protocol,features,channel,platform,gateway,agent-sim,conventions,conformance,compose,chaos,bench,wiring";
 
 /** Its files test what belongs to a release: packaging, installs, long searches, and whole lives of processes whose rules other tests guard too. */
 const RELEASE = "release";
 
 /** The tests of the console. They start one gateway and one browser a worker, which the environment ends with the worker. */
 const CONSOLE = "portal";
+const BROWSER = { environment: "./test/kit/browser/environment.ts" };
 
 /** Files of those folders that need modules of their own. */
 const OWN: readonly string[] = [
-  // Replaces a module of the gateway, which must not be loaded yet.
-  "test/contract/matrix.test.ts",
+  // Reads which statements the loaded modules declare.
+  "test/conventions/statements.test.ts",
 ];
+
+/** Many tests wait for a socket, a process or a lock, so two cores take three workers. With four, waits with a bound ran out on a slow machine. */
+const WORKERS = Number(process.env["TEST_WORKERS"] ?? 3);
+/** A search for tests that depend on their order needs vitest's own. */
+const isShuffled = process.argv.some((word) => word.startsWith("--sequence"));
 
 type TestOptions = NonNullable<TestProjectInlineConfiguration["test"]>;
 const project = (name: string, test: TestOptions): TestProjectInlineConfiguration => ({
@@ -36,14 +43,23 @@ const project = (name: string, test: TestOptions): TestProjectInlineConfiguratio
 export default defineConfig({
   root,
   test: {
-    globalSetup: ["test/kit/setup/global-setup.ts"],
-    maxWorkers: 2,
+    globalSetup: ["test/kit/setup/global-setup.ts", "test/kit/setup/checks.ts"],
+    maxWorkers: WORKERS,
+    // The projects share most modules, and one file alone would wait for the compiler of all that it loads.
+    experimental: { fsModuleCache: true },
+    ...(isShuffled ? {} : { sequence: { sequencer: DearestFirst } }),
     reporters: ["default", "./test/kit/setup/totals-reporter.ts"],
     projects: [
       project("own modules", { include: [`test/!(${[SHARED.replaceAll(",", "|"), CONSOLE, RELEASE].join("|")})/**/*.test.ts`, ...OWN] }),
       project("shared modules", { include: [`test/{${SHARED}}/**/*.test.ts`], exclude: [...OWN], isolate: false }),
-      project("console", { include: [`test/${CONSOLE}/**/*.test.ts`], environment: "./test/kit/browser/environment.ts", isolate: false }),
-      project(RELEASE, { include: [`test/${RELEASE}/**/*.test.ts`] }),
+      project("console", {
+        include: [`test/${CONSOLE}/**/*.test.ts`],
+        ...BROWSER,
+        isolate: false,
+        // Visitors of a file at once: they wait for the gateway more than for the processor.
+        maxConcurrency: 2,
+      }),
+      project(RELEASE, { include: [`test/${RELEASE}/**/*.test.ts`], ...BROWSER }),
     ],
   },
 });

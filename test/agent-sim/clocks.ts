@@ -42,3 +42,9 @@ export const createFastTime = (factor = 100, skewMs = 0): Time => ({
     return () => clearTimeout(timer);
   },
 });
+
+/** That clock, on which no delay lasts longer. */
+export const withLongestDelay = (time: Time, longestMs: number): Time => ({
+  ...time,
+  after: (delayMs, run) => time.after(Math.min(delayMs, longestMs), run),
+});

@@ -145,6 +145,8 @@ export const startFakeGateway = async (): Promise<FakeGateway> => {
     response.writeHead(signed ? 200 : 401, OWN_HEADERS).end(JSON.stringify({ success: signed, data }));
   };
   server.on("upgrade", (request, socket: Socket, head) => {
+    // The agent may hang up first.
+    socket.on("error", () => undefined);
     gateway.upgrades.push(request.headers);
     gateway.paths.push(request.url ?? "");
     const foreign = gateway.foreign?.("upgrade") ?? null;

@@ -18,7 +18,7 @@ const fleetApps = (failures: AppFailures, deaf = 0, mayHaveApps = false) => {
   };
   return { calls, apps: createFleetApps({ time: createFastTime(), seed: 1, failures, call, mayHaveApps }) };
 };
-const context = { signal: new AbortController().signal, traceparent: null, progress: () => undefined };
+const context = { commandId: "cmd_1", signal: new AbortController().signal, traceparent: null, progress: () => undefined };
 const order = (apps: ReturnType<typeof fleetApps>["apps"], port: number) =>
   apps.handlers["app.deploy"]?.run({ app: desiredApp(port), desiredVersion: 7 }, context) ?? Promise.reject(new Error("no such command"));
 

@@ -83,6 +83,7 @@ describe("command line", () => {
     [["--agents", "many"], "--agents"],
     [["--duration", "soon"], "--duration"],
     [["--poll-only", "101"], "--poll-only"],
+    [["--failing-updates", "60", "--lost-after-update", "41"], "100 or less together"],
     [["--url", "https://a.example"], "must be given together"],
     [["--api-key", "k"], "must be given together"],
     [["--tenant", "ten_1"], "must be given together"],

@@ -4,14 +4,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createDueTimer, createHttp, createMemoryKeys, createRotation, NoAnswer, signer } from "../../agent-sim/agent/index.ts";
+import { createDueTimer, createHttp, createMemoryKeys, createRotation, NoAnswer, signer, thisMachine } from "../../agent-sim/agent/index.ts";
+import { createInventorySync } from "../../agent-sim/host/inventory-sync.ts";
 import { createLogSender } from "../../agent-sim/host/log-sender.ts";
 import { createStateSync, fetchSecretsBy } from "../../agent-sim/host/state-sync.ts";
 import { createKeys, MAIN, signRelease } from "../../agent-sim/update/release.ts";
 import { createUpdater } from "../../agent-sim/update/updater.ts";
 import { openVersions } from "../../agent-sim/update/versions.ts";
 import { eventually } from "../kit/checks/eventually.ts";
-import { createFastTime, createHandTime } from "./clocks.ts";
+import { createFastTime, createHandTime, withLongestDelay } from "./clocks.ts";
 import { type FakeGateway, type ForeignAnswer, OWN_HEADERS, SECRET } from "./fake-gateway.ts";
 import { type AgentFixture, openAgentFixture, USUAL_IDS } from "./fixture.ts";
 
@@ -28,6 +29,7 @@ const FOREIGN: readonly (readonly [string, ForeignAnswer])[] = [
   ["503 HTML that says when", { status: 503, headers: { ...HTML, "retry-after": "3600" }, text: "<html>Maintenance</html>" }],
   ["200 HTML of a captive portal", { status: 200, headers: HTML, text: "<html>Welcome, accept our terms</html>" }],
   ["200 JSON of another server", { status: 200, headers: { "content-type": "application/json" }, text: OWN_BODY }],
+  ["204 of another server", { status: 204, headers: {}, text: "" }],
   ["an empty 200", { status: 200, headers: OWN_HEADERS, text: "" }],
   ["a success with a status of failure", { status: 404, headers: OWN_HEADERS, text: OWN_BODY }],
   ["a redirect", { status: 302, headers: { location: "/v1/agent/me" }, text: "" }],
@@ -72,7 +74,7 @@ describe.each(FOREIGN)("%s", (_, answer) => {
     gateway.refuse = () => ({ status: 403, body: { code: "FORBIDDEN", details: { reason: "device_revoked" } } });
     // A halted agent asks every four to six minutes.
     const agent = fixture.launch({
-      time: createFastTime(1_000),
+      time: withLongestDelay(createFastTime(1_000), 60_000),
       on: {
         polled: () => {
           polls += 1;
@@ -108,10 +110,23 @@ describe.each(bounded)("%s", (_, answer) => {
       expect(reports()).toBeGreaterThanOrEqual(1);
     });
     await eventually(() => {
-      time.advance(1_000);
+      time.advance(2_500);
       expect(reports()).toBeGreaterThanOrEqual(3);
     });
     // 5 and 10 s of backoff instead of a minute after each.
+    expect(time.elapsedMs()).toBeLessThan(60_000);
+    sync.stop();
+  });
+
+  test("does not confirm an inventory: it is told again as after no answer", async () => {
+    const time = createHandTime();
+    const sync = createInventorySync({ machine: thisMachine, call: callThrough(), time, random: () => 0.5 });
+    const reports = (): number => gateway.requests.filter((line) => line.startsWith("PUT /v1/agent/inventory")).length;
+    sync.start();
+    await eventually(() => {
+      time.advance(2_500);
+      expect(reports()).toBeGreaterThanOrEqual(2);
+    });
     expect(time.elapsedMs()).toBeLessThan(60_000);
     sync.stop();
   });
@@ -128,7 +143,7 @@ describe.each(bounded)("%s", (_, answer) => {
       ...{ keys, http, identity, time, deviceId: "dev_1", sign: signer(1), random: Math.random },
       stampMs: () => (stampMs += 1),
     });
-    const context = { signal: new AbortController().signal, progress: () => undefined, traceparent: null };
+    const context = { commandId: "cmd_1", signal: new AbortController().signal, progress: () => undefined, traceparent: null };
     await expect(rotation.handler.run({}, context)).rejects.toBeInstanceOf(NoAnswer);
     expect([keys.secret, keys.rotating]).toEqual([SECRET, true]);
     http.close();
@@ -143,6 +158,16 @@ describe.each(bounded)("%s", (_, answer) => {
     logs.stop();
     await sent;
   });
+});
+
+test("an answer without a body is the gateway's if it carries the gateway's header", async () => {
+  const http = createHttp(gateway.url, 1);
+  const remove = () => http.call({ method: "DELETE", path: "/v1/deployments/dep_1", headers: {} });
+  gateway.foreign = () => ({ status: 204, headers: OWN_HEADERS, text: "" });
+  expect(await remove()).toMatchObject({ status: 204 });
+  gateway.foreign = () => ({ status: 204, headers: {}, text: "" });
+  await expect(remove()).rejects.toBeInstanceOf(NoAnswer);
+  http.close();
 });
 
 describe("the updates of an agent", () => {
@@ -179,7 +204,7 @@ describe("the updates of an agent", () => {
     gateway.foreign = (target) => (target.includes("/latest") ? own({ release }) : target.includes("/packages/") ? portal : own({ accepted: 1 }));
     await eventually(() => expect(versions.read().failed).toMatchObject({ told: true }));
     const handler = updater.handlers["agent-update"];
-    const context = { signal: new AbortController().signal, progress: () => undefined, traceparent: null };
+    const context = { commandId: "cmd_1", signal: new AbortController().signal, progress: () => undefined, traceparent: null };
     await expect(handler?.run({}, context)).rejects.toMatchObject({ code: "DOWNLOAD_FAILED" });
     updater.stop();
   });

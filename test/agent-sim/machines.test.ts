@@ -9,7 +9,7 @@ const NOON = Date.parse("2026-06-01T12:00:00Z");
 const HOUR = 3_600_000;
 const at = (wallMs: number) => ({ wallMs: () => wallMs });
 const fleet = (count: number, given: Partial<FleetMachines> = {}) => createFleetMachines({ count, seed: 1, time: at(NOON), ...given });
-const told = (machines: readonly SimulatedMachine[]) => machines.map(({ metrics, ...rest }) => ({ ...rest, ...metrics() }));
+const told = (machines: readonly SimulatedMachine[]) => machines.map(({ metrics, inventory, ...rest }) => ({ ...rest, ...metrics(), ...inventory() }));
 /** The figures of one machine of the fleet at these moments. */
 const figuresOf = (index: number, moments: readonly number[], given: Partial<FleetMachines> = {}): readonly Readonly<Record<string, number>>[] => {
   let nowMs = 0;

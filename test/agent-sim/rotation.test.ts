@@ -48,7 +48,7 @@ const pending = async ({ deviceId }: Device): Promise<boolean> =>
 
 const rotationOf = (device: Device, keys: Keys, through: Http = http) =>
   createRotation({ keys, http: through, deviceId: device.deviceId, identity: device.identity, sign: signer(2), time, random: Math.random, stampMs });
-const context = { signal: new AbortController().signal, progress: () => undefined, traceparent: null };
+const context = { commandId: "cmd_1", signal: new AbortController().signal, progress: () => undefined, traceparent: null };
 
 class Crash extends Error {}
 /** Fails the first call of a path: before it is sent, or instead of its answer. */

@@ -64,6 +64,7 @@ const settingsOf = (stage: BenchStage, { redis = true, env = {} }: GatewayOption
   ...(redis ? { REDIS_URL: stage.redis.url } : {}),
   PORT: "0",
   INTERNAL_PORT: "0",
+  EDGE_PORT: "0",
   ...env,
 });
 

@@ -34,8 +34,11 @@ import { twinScenarios } from "./scenarios/twins.ts";
 import { unwrittenSendScenarios } from "./scenarios/unwritten-sends.ts";
 import { redisScenarios } from "./scenarios/wakeups.ts";
 import { webhookScenarios } from "./scenarios/webhooks.ts";
+import { backupKillScenarios } from "./scenarios/workloads/backup-kills.ts";
+import { bulkKillScenarios } from "./scenarios/workloads/bulk-kills.ts";
 import { deployKillScenarios } from "./scenarios/workloads/deploy-kills.ts";
 import { deployScenarios } from "./scenarios/workloads/deploys.ts";
+import { rolloutStepScenarios } from "./scenarios/workloads/rollout-steps.ts";
 
 export const SCENARIOS: readonly Scenario[] = [
   ...killScenarios,
@@ -73,4 +76,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...webhookScenarios,
   ...deployScenarios,
   ...deployKillScenarios,
+  ...backupKillScenarios,
+  ...rolloutStepScenarios,
+  ...bulkKillScenarios,
 ];

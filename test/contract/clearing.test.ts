@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { startWorld, type World } from "../kit/gateway/world.ts";
+import { ROLLOUT_SAMPLES } from "./samples/rollouts.ts";
 import { callerFor, openStock, REST_CASES, type Stock, sample, send, toRequest } from "./samples.ts";
 
 let world: World;
@@ -26,8 +27,17 @@ const PATCHES = REST_CASES.flatMap((each) => {
   return rest === undefined ? [] : [{ ...each, rest }];
 });
 
-/** Here null stands for another kind of record, or for one that has not begun: no change makes either. */
-const KINDS: ReadonlySet<string> = new Set(["fleets.update.selector", "deployments.change.deviceId"]);
+/** Here null stands for another kind of record, or for one that has not begun: no change makes either. The target of a domain needs a tunnel, the probe of a mesh route lies in its network, and an agent has no configuration. */
+const KINDS: ReadonlySet<string> = new Set([
+  "fleets.update.selector",
+  "deployments.change.deviceId",
+  "domains.update.target",
+  ...["port", "listenPort", "probe"].map((name) => `meshRoutes.update.${name}`),
+  "rollouts.updatePolicy.configuration",
+  "backups.reportChange.size",
+  "backups.reportChange.checksum",
+  "backupPolicies.change.destinationId",
+]);
 
 /** Optional in the input, and absent or null in some records. */
 const clearable = ({ id, op }: (typeof PATCHES)[number]): readonly string[] => {
@@ -41,14 +51,23 @@ const clearable = ({ id, op }: (typeof PATCHES)[number]): readonly string[] => {
 /** Values to clear. */
 const VALUES: Readonly<Record<string, unknown>> = {
   name: "attic",
+  targetVersion: "9.9.9",
+  endsAt: "2030-01-01T00:00:00.000Z",
+  expiresAt: "2030-01-01T00:00:00.000Z",
   maintenance: { enabled: true, until: "2030-01-01T00:00:00.000Z" },
   offlineAfterSeconds: 300,
   locale: "pt-PT",
+  retainUntil: "2030-01-01T00:00:00.000Z",
+  verify: { schedule: "@weekly", mode: "checksum" },
   timezone: "Europe/Lisbon",
   selector: { deviceIds: [], tags: ["site:home"], fleetIds: [] },
   scope: { deviceIds: [], tags: ["site:home"], fleetIds: [] },
   error: "no space left on the disk",
 };
+
+/** An id names a record that exists. */
+const exampleOf = async (field: string): Promise<unknown> =>
+  field === "updatePolicyId" ? (await ROLLOUT_SAMPLES["rollouts.getPolicy"](stock)).updatePolicyId : VALUES[field];
 
 /** The record without the fields that every change moves. */
 const settled = ({ version: _version, updatedAt: _updatedAt, ...record }: Record<string, unknown>): Record<string, unknown> => record;
@@ -67,7 +86,7 @@ describe("PATCH", () => {
       const input = await sample(each, stock);
       const patch = async (fields: Record<string, unknown>) =>
         send(stock, callerFor(each, stock), "/v1", toRequest(each.op, { ...input, ...fields }, each.rest));
-      const given = Object.fromEntries(clearable(each).map((field) => [field, VALUES[field]]));
+      const given = Object.fromEntries(await Promise.all(clearable(each).map(async (field) => [field, await exampleOf(field)])));
       const before = await patch(given);
       expect(before.status).toBe(200);
       expect(before.body.data).toMatchObject(given);

@@ -5,11 +5,18 @@ import pg from "pg";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { CONNECT_PATHS, ERROR_CODES, ERRORS, type ErrorCode, isRetryable, signedHeaders } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
+import { EXPORT_SCENARIOS } from "../features/data-exports/scenarios.ts";
 import { eventually } from "../kit/checks/eventually.ts";
 import { eventsDispatched } from "../kit/gateway/dispatched.ts";
 import { mintWith } from "../kit/gateway/tokens.ts";
-import { type Answer, anonymous, asBearer, asKey, type Caller, type CallOptions, emailOf, startWorld, type World } from "../kit/gateway/world.ts";
-import { initiate, invite, openStock, pair, prepare, SAMPLES, type Stock } from "./samples.ts";
+import { type Answer, anonymous, asBearer, asKey, emailOf, startWorld, type World } from "../kit/gateway/world.ts";
+import { BACKUP_ERRORS } from "./backup-errors.ts";
+import { BULK_SCENARIOS } from "./bulk-scenarios.ts";
+import { DOMAIN_SCENARIOS } from "./domain-scenarios.ts";
+import { fleetErrors } from "./samples/rollouts.ts";
+import { initiate, invite, openStock, ownerOfManyViews, pair, prepare, SAMPLES, VIEW } from "./samples.ts";
+import { call, done, fresh, own, type Probe, type Scenario, type Send, type Stage } from "./scenario.ts";
+import { TUNNEL_SCENARIOS } from "./tunnel-scenarios.ts";
 
 const FREE = {
   RATE_LIMIT_ANONYMOUS: "off",
@@ -18,6 +25,9 @@ const FREE = {
   TENANTS_PER_USER: "1",
   COMMAND_QUEUE_PER_DEVICE: "2",
   TRUSTED_PROXIES: "127.0.0.0/8",
+  BACKUP_DIR: "off",
+  // Nobody listens there: certificates are ordered, and none comes.
+  ACME_DIRECTORY_URL: "https://127.0.0.1:1/directory",
 };
 
 /** Its identity provider is down, and it accepts one socket a second and three anonymous calls a minute. */
@@ -28,20 +38,9 @@ const openOddWorld = async () => {
   return startWorld({ OIDC_ISSUER: `http://127.0.0.1:${port}`, ACCEPT_PER_SECOND: "1", RATE_LIMIT_ANONYMOUS: "3" });
 };
 
-interface Stage {
-  readonly world: World;
-  readonly odd: World;
-  readonly stock: Stock;
-}
-
-/** Makes the failing call, once for each shape of the body. */
-type Send = (prefix: "/v1" | "/api/v1", headers: Readonly<Record<string, string>>) => Promise<Answer>;
-type Probe = (send: Send) => Promise<void>;
-type Scenario = (stage: Stage, probe: Probe) => Promise<void>;
-
 let stage: Stage;
 beforeAll(async () => {
-  const [world, odd] = await Promise.all([startWorld(FREE, { spread: true }), openOddWorld()]);
+  const [world, odd] = await Promise.all([startWorld(FREE, { spread: true, settings: { dataExports: { places: 0 } } }), openOddWorld()]);
   world.sql.on("error", () => undefined);
   stage = { world, odd, stock: await openStock(world) };
 });
@@ -49,25 +48,6 @@ afterAll(async () => {
   await Promise.all([stage.world.close(), stage.odd.close()]);
 });
 
-type Given = CallOptions & { readonly as?: Caller };
-const call =
-  (world: World, method: string, path: string, { as = anonymous, ...options }: Given = {}): Send =>
-  (prefix, headers) =>
-    world.call(as, method, `${prefix}${path}`, { ...options, headers: { ...options.headers, ...headers } });
-/** Calls as the owner of the stock. */
-const own = ({ world, stock }: Stage, method: string, path: string, options: CallOptions = {}): Send =>
-  call(world, method, path, { as: stock.owner, ...options });
-/** A preparatory call, which must succeed. */
-const done = async (world: World, as: Caller, route: string, options: CallOptions = {}): Promise<Answer["body"]> => {
-  const [method = "", path = ""] = route.split(" ");
-  const answer = await world.call(as, method, `/v1${path}`, options);
-  if (answer.status >= 300) throw new Error(`${method} ${path} failed with ${answer.status}: ${JSON.stringify(answer.body)}`);
-  return answer.body?.data;
-};
-const fresh = async ({ world }: Stage) => {
-  const tenant = await world.tenant();
-  return { tenant, owner: await tenant.user("owner") };
-};
 const command = async ({ world, stock }: Stage, deviceId: string): Promise<string> =>
   (await done(world, stock.owner, `POST /devices/${deviceId}/commands`, { body: { type: "ping" } })).commandId;
 
@@ -151,9 +131,13 @@ const withoutDatabase = async ({ world }: Stage, run: () => Promise<void>): Prom
 
 /** Sent within an event stream, which REST lacks; test/gateway/trpc.test.ts covers it. */
 type Streamed = "STREAM_LIMIT_REACHED";
+/** Answers of a batch's items; test/features/batch/items.test.ts covers them. */
+type OfItems = "BATCH_DEADLINE" | "BATCH_DEPENDENCY_FAILED";
 
-const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
+const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed | OfItems>, Scenario>> = {
+  ...BACKUP_ERRORS,
   VALIDATION_FAILED: (at, probe) => probe(own(at, "GET", "/devices?page=0")),
+  BATCH_PATH_NOT_ALLOWED: (at, probe) => probe(own(at, "POST", "/batch", { body: { requests: [{ id: "a", method: "GET", path: "/health" }] } })),
   MALFORMED_JSON: (at, probe) => probe(own(at, "POST", "/api-keys", { rawBody: "{" })),
   IDEMPOTENCY_KEY_INVALID: (at, probe) => probe(own(at, "POST", "/api-keys", { body: { name: "k" }, headers: { "idempotency-key": "k".repeat(256) } })),
   UNAUTHORIZED: ({ world }, probe) => probe(call(world, "GET", "/devices")),
@@ -253,12 +237,7 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
   },
   APP_TEMPLATE_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/app-templates/unknown")),
   AGENT_PACKAGE_NOT_FOUND: ({ world, stock }, probe) => probe(call(world, "GET", "/agent/updates/packages/unknown.package.json", { as: stock.device.as })),
-  FLEET_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/fleets/flt_unknown")),
-  FLEET_IN_USE: async (at, probe) => {
-    const { fleetId } = await done(at.world, at.stock.owner, "POST /fleets", { body: { name: "used" } });
-    await done(at.world, at.stock.owner, "POST /api-keys", { body: { name: "limited", selector: { fleetIds: [fleetId] } } });
-    await probe(own(at, "DELETE", `/fleets/${fleetId}`));
-  },
+  ...fleetErrors<Stage, Probe>((at, probe, [method, path, body]) => probe(own(at, method, path, body === undefined ? {} : { body }))),
   ROLE_IN_USE: async (at, probe) => {
     const { owner, tenant } = await fresh(at);
     const { roleId } = await done(at.world, owner, "POST /roles", { body: { name: "guards", permissions: ["device:read"] } });
@@ -356,6 +335,21 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
     await done(at.world, owner, `POST ${path}`, { body: { duration: 30, concurrency: 1 } });
     await probe(call(at.world, "POST", path, { as: owner, body: {} }));
     await done(at.world, owner, `DELETE ${path}`);
+  },
+  ANNOUNCEMENT_NOT_FOUND: ({ world, stock }, probe) => probe(call(world, "GET", "/admin/announcements/ann_unknown", { as: stock.operator })),
+  ANNOUNCEMENT_PERIOD_INVALID: ({ world, stock }, probe) =>
+    probe(call(world, "POST", "/admin/announcements", { as: stock.operator, body: { title: "late", endsAt: "2020-01-01T00:00:00Z" } })),
+  ANNOUNCEMENT_NOT_DISMISSIBLE: async (at, probe) => {
+    const { announcementId } = await done(at.world, at.stock.operator, "POST /admin/announcements", { body: { title: "stays", severity: "critical" } });
+    await probe(own(at, "POST", `/account/announcements/${announcementId}/dismiss`));
+  },
+  ANNOUNCEMENT_LIMIT_REACHED: async ({ world, stock }, probe) => {
+    await world.sql.query(
+      `insert into announcements (announcement_id, severity, title, body, starts_at, created_by)
+       select 'ann_' || lpad(n::text, 26, '0'), 'info', 'one of many', '', now() + interval '1 year', 'user:usr_x' from generate_series(1, 100) n`,
+    );
+    await probe(call(world, "POST", "/admin/announcements", { as: stock.operator, body: { title: "one more" } }));
+    await world.sql.query("delete from announcements");
   },
   FLAG_NOT_FOUND: ({ world, stock }, probe) => probe(call(world, "PUT", "/admin/flags/unknown", { as: stock.operator, body: { enabled: true } })),
   JOB_NOT_FOUND: ({ world, stock }, probe) => probe(call(world, "POST", "/admin/jobs/unknown/run", { as: stock.operator })),
@@ -526,6 +520,12 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
   },
   CHANNEL_URL_NOT_ALLOWED: (at, probe) =>
     probe(own(at, "POST", "/alert-channels", { body: { type: "slack", name: "c", config: { url: "https://10.0.0.1/hook" } } })),
+  VIEW_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/views/vw_unknown")),
+  VIEW_LIMIT_REACHED: async (at, probe) => probe(call(at.world, "POST", "/views", { as: await ownerOfManyViews(at.world, await fresh(at)), body: VIEW })),
+  ...DOMAIN_SCENARIOS,
+  ...TUNNEL_SCENARIOS,
+  ...BULK_SCENARIOS,
+  ...EXPORT_SCENARIOS,
   NODE_NOT_FOUND: ({ world, stock }, probe) => probe(call(world, "POST", "/admin/nodes/node_unknown/drain", { as: stock.operator })),
   NODE_DRAINING: async ({ odd }, probe) => {
     odd.app.channel.refuseUpgrades();
@@ -569,9 +569,8 @@ const checkHeaders = (code: ErrorCode, { status, headers, body }: Answer): void 
 const probeFor =
   (code: ErrorCode): Probe =>
   async (send) => {
-    const b = await send("/v1", {});
-    const a = await send("/api/v1", {});
-    const chosen = await send("/v1", { "x-svc-error-shape": "a" });
+    // At once: some refusals come only after a time limit.
+    const [b, a, chosen] = await Promise.all([send("/v1", {}), send("/api/v1", {}), send("/v1", { "x-svc-error-shape": "a" })]);
     for (const answer of [b, a, chosen]) {
       checkBody(code, answer);
       checkHeaders(code, answer);

@@ -1,10 +1,15 @@
 // A valid input for every operation, and the records that it refers to. Without a sample for an operation the tests do not compile.
 import { randomBytes } from "node:crypto";
-import { type Contract, contract, type Operation, type Rest } from "../../protocol/index.ts";
+import { type Contract, contract, type ErrorCode, type Operation, type Rest } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
 import { type Answer, anonymous, asAgent, type Caller, type Device, emailOf, type TestTenant, type World } from "../kit/gateway/world.ts";
 import { signedEvent } from "../kit/net/stripe.ts";
-import { APP_SAMPLES } from "./app-samples.ts";
+import { APP_SAMPLES } from "./samples/apps.ts";
+import { BACKUP_SAMPLES } from "./samples/backups.ts";
+import { BULK_SAMPLES } from "./samples/bulk-operations.ts";
+import { INSTALLATION_SAMPLES } from "./samples/installation.ts";
+import { ROLLOUT_SAMPLES } from "./samples/rollouts.ts";
+import { REACH_SAMPLES } from "./samples/tunnels.ts";
 import type { Stock } from "./stock.ts";
 
 export type { Stock };
@@ -21,8 +26,12 @@ export const CASES: readonly Case[] = Object.entries(contract).flatMap(([group, 
 );
 export const REST_CASES = CASES.filter(({ op }) => op.rest.length > 0);
 
-/** Fail with every credential here: it needs an identity provider, see test/gateway/auth/sign-in.test.ts. */
-export const NEEDS_PROVIDER: ReadonlySet<OperationId> = new Set(["sessions.callback"]);
+/** Fail with every credential here, which lacks an identity provider or a certificate authority: see test/gateway/auth/sign-in.test.ts and test/features/domains. */
+export const NEEDS_PROVIDER: ReadonlyMap<OperationId, ErrorCode> = new Map([
+  ["sessions.callback", "SIGN_IN_NOT_CONFIGURED"],
+  ["domains.putCertificate", "CERTIFICATE_NOT_CONFIGURED"],
+  ["domains.renewCertificate", "CERTIFICATE_NOT_CONFIGURED"],
+]);
 /** An access token does not do. */
 export const SESSION_ONLY: ReadonlySet<OperationId> = new Set(["sessions.token"]);
 
@@ -92,6 +101,17 @@ const otherNode = async ({ world }: Stock): Promise<string> => {
 const ofNew =
   (path: string, field: string, body: object = { name: "sample" }) =>
   async (stock: Stock) => ({ [field]: (await created(stock, path, body))[field] });
+/** Views of one person are nobody else's. */
+export const VIEW = { place: "devices", name: "sample", search: "status=offline", shared: true };
+/** A tenant has at most so many. */
+export const ownerOfManyViews = async ({ sql }: World, { tenant, owner }: Pick<Stock, "tenant" | "owner">): Promise<Caller> => {
+  await sql.query(
+    `insert into saved_views (view_id, tenant_id, place, name, search, shared, created_by, updated_at)
+     select 'vw_' || md5($1 || n), $1, 'devices', 'v', '', true, 'system', now() from generate_series(1, 500) n`,
+    [tenant.tenantId],
+  );
+  return owner;
+};
 const onDevice = async ({ device }: Stock) => ({ deviceId: device.deviceId });
 const nothing = async () => ({});
 const ofTenant = async ({ tenant }: Pick<Stock, "tenant">) => ({ tenantId: tenant.tenantId });
@@ -100,15 +120,20 @@ const slugOf = async ({ sql }: World, { tenantId }: TestTenant): Promise<string>
 /** An earlier case may have scheduled the stock's own tenant for deletion, or left a load test running. */
 export const restored = async ({ world, tenant, owner }: Stock): Promise<void> => {
   const { tenantId, ownerId } = tenant;
-  await world.sql.query("delete from load_tests where tenant_id = $1", [tenantId]);
-  const { rows } = await world.sql.query("select 1 from tenants where tenant_id = $1 and status = 'pending_deletion'", [tenantId]);
-  if (rows.length > 0) data(await world.call(owner, "POST", `/v1/tenants/${tenantId}/restore`));
-  // Nor is the owner the owner any more, or the viewer a member.
-  const { rows: demoted } = await world.sql.query("select 1 from memberships where tenant_id = $1 and user_id = $2 and role <> 'owner'", [tenantId, ownerId]);
-  if (demoted.length > 0) {
+  const roles = tenant.roles();
+  // One statement, since the walls ask before each of their calls. Nor may the owner be the owner any more, or the viewer a member.
+  const { rows } = await world.sql.query<{ leaving: boolean; demoted: boolean }>(
+    `with cleared as (delete from load_tests where tenant_id = $1), rejoined as (
+       insert into memberships (member_id, tenant_id, user_id, role)
+       select member_id, $1, user_id, role from unnest($3::text[], $4::text[], $5::text[]) as gone(member_id, user_id, role)
+       on conflict do nothing)
+     select exists (select from tenants where tenant_id = $1 and status = 'pending_deletion') as leaving,
+       exists (select from memberships where tenant_id = $1 and user_id = $2 and role <> 'owner') as demoted`,
+    [tenantId, ownerId, roles.map(() => newId("mem")), roles.map((role) => tenant.userId(role)), roles],
+  );
+  if (rows[0]?.leaving === true) data(await world.call(owner, "POST", `/v1/tenants/${tenantId}/restore`));
+  if (rows[0]?.demoted === true)
     data(await world.call(await tenant.user("admin"), "POST", `/v1/tenants/${tenantId}/transfer-ownership`, { body: { userId: ownerId } }));
-  }
-  for (const role of ["viewer", "operator", "admin"] as const) await tenant.rejoin(role);
 };
 
 /** The last samples' roles go, because a tenant has 50 at most. */
@@ -323,9 +348,9 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock, userId: str
   "roles.getMember": newMember,
   "roles.updateMember": async (stock) => ({ ...(await newMember(stock)), ...(await newRole(stock)) }),
   "roles.removeMember": newMember,
-  "roles.transferOwnership": async ({ world, tenant }) => {
-    const { body } = await world.call(await tenant.user("admin"), "GET", "/v1/auth/me");
-    return { tenantId: tenant.tenantId, userId: body.data.subject };
+  "roles.transferOwnership": async ({ tenant }) => {
+    await tenant.token("admin");
+    return { tenantId: tenant.tenantId, userId: tenant.userId("admin") };
   },
   "tenants.loadTest": ofTenant,
   "tenants.startLoadTest": async (stock) => ({ ...(await ofTenant(stock)), duration: 300, concurrency: 1, endpoints: ["/v1/info"] }),
@@ -369,25 +394,6 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock, userId: str
   "audit.exportLines": nothing,
   "general.changelogFeed": nothing,
   "audit.listInstallation": nothing,
-  "admin.listNodes": nothing,
-  "admin.listTenants": nothing,
-  "admin.getTenant": ofTenant,
-  "admin.suspendTenant": async ({ world }) => ({ tenantId: (await world.tenant()).tenantId, reason: "unpaid" }),
-  "admin.reactivateTenant": async ({ world }) => {
-    const { tenantId } = await world.tenant();
-    await world.sql.query("update tenants set status = 'suspended' where tenant_id = $1", [tenantId]);
-    return { tenantId };
-  },
-  "admin.updateTenant": async ({ world }) => ({ tenantId: (await world.tenant()).tenantId, limitOverrides: { hosts: 7 }, notes: "partner" }),
-  "admin.stats": nothing,
-  "admin.listUsers": nothing,
-  "admin.listDevices": async ({ device }) => ({ fingerprint: device.fingerprint }),
-  "admin.disconnectDevice": onDevice,
-  "admin.listFlags": nothing,
-  "admin.setFlag": async ({ world }) => ({ key: "loadTests", enabled: true, tenantId: (await world.tenant()).tenantId }),
-  "admin.listJobs": nothing,
-  "admin.runJob": async () => ({ name: "nodes.forget" }),
-  "admin.listStuck": nothing,
   "sessions.login": async ({ world }) => ({ token: (await world.app.signInLink({ userId: newId("usr") })).token }),
   "sessions.callback": nothing,
   "sessions.signIn": async ({ world }) => ({ token: (await world.app.signInLink({ userId: newId("usr") })).token }),
@@ -497,6 +503,17 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock, userId: str
   "webhooks.listEvents": async () => ({ types: ["device.*"] }),
   "webhooks.getEvent": async (stock) => ({ eventId: await newEvent(stock) }),
   ...APP_SAMPLES,
+  ...REACH_SAMPLES,
+  ...BULK_SAMPLES,
+  ...INSTALLATION_SAMPLES,
+  ...ROLLOUT_SAMPLES,
+  ...BACKUP_SAMPLES,
+  "batch.run": async () => ({ requests: [{ id: "devices", method: "GET", path: "/devices?limit=1" }] }),
+  "views.list": nothing,
+  "views.get": ofNew("/v1/views", "viewId", VIEW),
+  "views.create": async () => VIEW,
+  "views.update": async (stock) => ({ ...(await ofNew("/v1/views", "viewId", VIEW)(stock)), name: "renamed" }),
+  "views.remove": ofNew("/v1/views", "viewId", VIEW),
 };
 
 /** A value as text for a path or query. String() throws for a fuzzed object such as `{ toString: false }`. */

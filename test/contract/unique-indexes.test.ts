@@ -58,6 +58,24 @@ const ONE_WINS: Readonly<Record<string, Race>> = {
     const ids = await each(async () => (await made(call(owner, "POST /deployments", { appId: "key-value", name: newId("dep") }))).deploymentId);
     return (nth) => call(owner, `PATCH /deployments/${ids[nth]}`, { name });
   },
+  mesh_routes_tenant_id_target_hash_key: async () => {
+    const { deviceId } = await tenant.device();
+    const body = { name: "same", kind: "subnet", network: "10.9.0.0/16", routers: [{ deviceId }], consumers: { all: true } };
+    return () => call(owner, "POST /mesh-routes", body);
+  },
+  mesh_routes_tenant_id_listen_port_key: async () => {
+    const { deviceId } = await tenant.device();
+    const body = { name: "same", kind: "host", port: 80, listenPort: 8_000, routers: [{ deviceId }], consumers: { all: true } };
+    return (nth) => call(owner, "POST /mesh-routes", { ...body, host: `10.8.0.${nth + 1}` });
+  },
+  tunnels_hostname_key: async () => {
+    const { deviceId } = await tenant.device();
+    return () => call(owner, `POST /devices/${deviceId}/tunnels`, { targetPort: 80, hostname: "same" });
+  },
+  custom_domains_tenant_id_hostname_key: async () => {
+    const hostname = `${slug()}.example.com`;
+    return () => call(owner, "POST /custom-domains", { hostname });
+  },
   blocked_entities_tenant_id_entity_type_entity_value_key: async () => {
     const body = { entityType: "device", entityValue: newId("dev"), reason: "stolen" };
     return () => call(owner, "POST /security/blocked-entities", body);

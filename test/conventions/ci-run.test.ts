@@ -32,7 +32,7 @@ const run = async ({ install = "exit 0", suite, release }: Parts) => {
   chmodSync(npm, 0o755);
   const { code, stdout } = await runToEnd([join(folder, ".ci/run")], { env: { PATH: `${join(folder, "bin")}:${process.env["PATH"]}` } });
   const lines = stdout.trim().split("\n");
-  return { code, last: lines.at(-1), totals: lines.filter((line) => /^\d+ passed, /.test(line)).length };
+  return { code, last: lines.at(-1), end: lines.slice(-3), totals: lines.filter((line) => /^\d+ passed, /.test(line)).length };
 };
 const reports = (passed: number, failed: number, skipped: number): string =>
   `echo; echo "${passed} passed, ${failed} failed, ${skipped} skipped"; exit ${failed > 0 ? 1 : 0}`;
@@ -59,7 +59,13 @@ test.each<[what: string, parts: Parts, code: number, last: string]>([
   ],
   ["the packages cannot be installed", { install: "exit 7", suite: reports(1, 0, 0), release: reports(1, 0, 0) }, 1, "0 passed, 1 failed, 0 skipped"],
 ])("if %s, the exit code and the one line of totals say so", async (_what, parts, code, last) => {
-  expect(await run(parts)).toEqual({ code, last, totals: 1 });
+  expect(await run(parts)).toMatchObject({ code, last, totals: 1 });
+});
+
+test("what failed in either part is repeated before the totals, so that the end of the log names it", async () => {
+  const failing = (name: string): string => `echo "failed: ${name}"; echo "passed: ${name}"; ${reports(1, 1, 0)}`;
+  const { end } = await run({ suite: failing("a.test.ts > one: expected 1"), release: failing("b.test.ts > two: expected 2") });
+  expect(end).toEqual(["failed: a.test.ts > one: expected 1", "failed: b.test.ts > two: expected 2", "2 passed, 2 failed, 0 skipped"]);
 });
 
 test("it runs the installation, the suite and the release's tests, each once", async () => {

@@ -31,4 +31,8 @@ describe("a test of the console", () => {
     expect(starting).not.toEqual([]);
     expect(starting.filter((file) => !matching([file], /\/\/ A gateway of its own: /).includes(file))).toEqual([]);
   });
+
+  test("waits with eventually: expect.poll must know the one test that runs, and two of a file run at once", () => {
+    expect(matching(TESTS, /\bexpect\s*\.poll\(/)).toEqual([]);
+  });
 });

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { shellBlocksIn, stepsOf, WALKTHROUGHS } from "../flows/walkthroughs.ts";
+import { shellBlocksIn, stepsOf, WALKTHROUGHS } from "../release/walkthroughs.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");

@@ -20,7 +20,7 @@ interface Source {
 }
 
 const isGroupWithGuide = (files: readonly string[]): boolean => {
-  const places = files.map((file) => /^protocol\/(groups|guide)\/([\w-]+\.ts)$/.exec(file));
+  const places = files.map((file) => /^protocol\/(groups|guide)\/(?:[\w-]+\/)?([\w-]+\.ts)$/.exec(file));
   return files.length === 2 && places[0]?.[2] !== undefined && places[0][2] === places[1]?.[2];
 };
 
@@ -52,6 +52,8 @@ test("a name with two definitions is found; re-exports, a type beside its value,
   const sources: readonly Source[] = [
     { file: "server/a.ts", text: "export interface Plan {}\nexport const Row = 1;\nexport type Row = number;" },
     { file: "server/b.ts", text: 'export class Plan {}\nexport { Row } from "./a.ts";' },
+    { file: "protocol/groups/access/roles.ts", text: "export const roles = 1;" },
+    { file: "protocol/guide/access/roles.ts", text: "export const roles = 2;" },
     { file: "protocol/groups/apps.ts", text: "export const apps = 1;" },
     { file: "protocol/guide/apps.ts", text: "export const apps = 2;" },
     { file: "server/c.ts", text: "export async function open() {}" },

@@ -24,6 +24,7 @@ const GUILTY: readonly (readonly [rule: string, file: string, text: string])[] =
   ["platform-imports-no-feature", "server/platform/c2.ts", 'import { group } from "../../protocol/groups/group.ts"; export const c = group;'],
   ["gateway-imports-only-core-and-protocol", "server/gateway/d.ts", 'import type { Feature } from "../features/one/index.ts"; export type D = Feature;'],
   ["gateway-imports-only-core-and-protocol", "server/gateway/d2.ts", 'import type { Db } from "../platform/database/db.ts"; export type D = Db;'],
+  ["edge-imports-core-and-gateway", "server/edge/d3.ts", 'import type { Db } from "../platform/database/db.ts"; export type D = Db;'],
   ["features-import-no-gateway", "server/features/one/e.ts", 'import { rest } from "../../gateway/rest/rest.ts"; export const e = rest;'],
   ["features-import-no-gateway", "server/features/one/e2.ts", 'import { version } from "../../version.ts"; export const e = version;'],
   ["features-import-no-gateway", "server/features/kit.ts", 'import { rest } from "../gateway/rest/rest.ts"; export const e = rest;'],

@@ -27,6 +27,7 @@ const PARTS = [
   "jobs",
   "internal listener",
   "listener",
+  "edge",
   "node",
   "agent sockets",
 ];
@@ -46,7 +47,16 @@ describe("a node", () => {
   beforeAll(async () => {
     dataDir = await mkdtemp(join(tmpdir(), "mooring-life-"));
     const url = await createTestDatabase();
-    const given = { NODE_ENV: "test", PORT: "0", INTERNAL_PORT: "0", DATA_DIR: dataDir, DATABASE_URL: url, DATABASE_POOL: "4", SHUTDOWN_SECONDS: "5" };
+    const given = {
+      NODE_ENV: "test",
+      PORT: "0",
+      INTERNAL_PORT: "0",
+      EDGE_PORT: "0",
+      DATA_DIR: dataDir,
+      DATABASE_URL: url,
+      DATABASE_POOL: "4",
+      SHUTDOWN_SECONDS: "5",
+    };
     settings = (more = {}) => readConfig({ ...given, MASTER_KEY: Buffer.alloc(32, 1).toString("base64"), ...more });
   });
   afterAll(() => rm(dataDir, { recursive: true, force: true }));

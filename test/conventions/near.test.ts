@@ -1,9 +1,12 @@
 // `npm run test:near` chooses by feature, folder and name, the nearest first, and leaves out what does not fit into a minute.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
+import type { TestSpecification, Vitest } from "vitest/node";
 import { ROOT, runToEnd } from "../flows/processes.ts";
 import { BUDGET, DEARER, overrunsOf } from "../kit/setup/budget.ts";
+import { DearestFirst } from "../kit/setup/dearest-first.ts";
+import { costBefore } from "../kit/setup/processor-time.ts";
 import { choose } from "../near/choose.ts";
 
 const TESTS = [
@@ -23,7 +26,7 @@ const chosen = (...changed: readonly string[]): readonly string[] => choose(chan
 describe("near tests", () => {
   test.each<[changed: string, near: readonly string[]]>([
     ["server/features/fleets/store.ts", ["test/features/fleets/fleets.test.ts", "test/features/fleets/rules.test.ts"]],
-    ["protocol/groups/roles.ts", ["test/features/roles/roles.test.ts"]],
+    ["protocol/groups/access/roles.ts", ["test/features/roles/roles.test.ts"]],
     ["prisma/schema/roles.prisma", ["test/features/roles/roles.test.ts"]],
     ["server/platform/mail/queue.ts", ["test/platform/mail/mail.test.ts"]],
     ["server/platform/keys/secrets.ts", ["test/platform/keys/secrets.test.ts"]],
@@ -73,5 +76,42 @@ describe("the budget", () => {
       expect(overrunsOf([{ name, seconds }])).toEqual([]);
       expect(overrunsOf([{ name, seconds: seconds + 1 }])).toMatchObject([{ subject, allowed: seconds }]);
     }
+  });
+});
+
+test("a run begins with the dearest files of each project, though it knows no earlier one", async () => {
+  const project = (name: string) => ({ name, config: { sequence: { groupOrder: 0 }, isolate: false } });
+  const [first, second] = [project("console"), project("shared modules")];
+  const dearFiles = [...DEARER].filter(([subject]) => subject.endsWith(".ts")).sort((a, b) => a[1] - b[1]);
+  const [dear = "", dearest = ""] = [dearFiles[0]?.[0], dearFiles.at(-1)?.[0]];
+  const files = [
+    { project: first, moduleId: "/repo/test/portal/cheap.test.ts", size: 9 },
+    ...[dear, dearest].map((name) => ({ project: second, moduleId: `/repo/${name}`, size: 1 })),
+    { project: second, moduleId: "/repo/test/platform/cheap.test.ts", size: 9 },
+  ];
+  const sizes = new Map(files.map(({ project: { name }, moduleId, size }) => [`${name}:${moduleId.slice("/repo/".length)}`, { size }]));
+  const cache = { getFileTestResults: () => undefined, getFileStats: (key: string) => sizes.get(key) };
+  const sequencer = new DearestFirst({ config: { root: "/repo" }, cache } as unknown as Vitest);
+  const sorted = await sequencer.sort([...files].reverse() as unknown as TestSpecification[]);
+  expect(sorted.map(({ moduleId }) => moduleId)).toEqual([files[0], files[2], files[1], files[3]].map((file) => file?.moduleId));
+});
+
+describe("the cost of a run", () => {
+  const PROCESSOR_TIME = join(ROOT, "test/kit/setup/processor-time.ts");
+
+  test.skipIf(process.platform !== "linux")("includes the build and the checks of npm test", async () => {
+    const work = "while (process.cpuUsage().user < 300_000) JSON.stringify(process.versions)";
+    const look = `import { costBefore } from ${JSON.stringify(PROCESSOR_TIME)}; process.stdout.write(JSON.stringify(costBefore()));`;
+    const script = '"$1" -e "$2" && "$1" --import tsx --input-type module -e "$3"; exit $?';
+    const { stdout, stderr } = await runToEnd(["sh", "-c", script, "sh", process.execPath, work, look], { env: { npm_lifecycle_event: "test" } });
+    expect(stderr).toBe("");
+    const { wall, processor } = JSON.parse(stdout);
+    expect([wall > 0, processor >= 0.3]).toEqual([true, true]);
+  });
+
+  test("is that of the tests alone if another command runs them", () => {
+    vi.stubEnv("npm_lifecycle_event", "test:matrix");
+    expect(costBefore()).toEqual({ wall: 0, processor: 0 });
+    vi.unstubAllEnvs();
   });
 });

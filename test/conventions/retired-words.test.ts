@@ -29,7 +29,6 @@ const RETIRED: ReadonlyMap<string, string> = new Map([
   ["house", "conventions"],
   ["in-halves", "split batch"],
   ["in-hand", "unwritten send, in flight"],
-  ["mesh", "cluster"],
   ["off-switch", "lazy abort"],
   ["queueing", "create queue operation"],
   ["rhythm", "heartbeat pacing"],
@@ -45,9 +44,11 @@ const RETIRED: ReadonlyMap<string, string> = new Map([
   ["witness", "command telemetry"],
 ]);
 const WORDS = new RegExp(`(?:^|-)(${[...RETIRED.keys()].join("|")})(?=-|$)`, "g");
+/** A text without it need not be parsed. */
+const POSSIBLE = new RegExp([...RETIRED.keys()].map((word) => word.replaceAll("-", "[-_]?")).join("|"), "i");
 
 /** Identifiers that may keep such a word, each for a reason. */
-const EXCEPTIONS: ReadonlyMap<string, string> = new Map([["meshRoutes", "a resource that plans limit, under its public name"]]);
+const EXCEPTIONS: ReadonlyMap<string, string> = new Map();
 
 const kebab = (identifier: string): string =>
   identifier
@@ -70,7 +71,7 @@ const identifiersOf = (file: string, text: string): ReadonlySet<string> => {
 /** Identifiers with a retired word in a source, and the parts of its path with one. */
 const relapsesIn = (file: string, text: string): readonly string[] => {
   const parts = file.split("/").map((part) => part.replace(/\..*$/, ""));
-  return [...parts, ...identifiersOf(file, text)].filter((name) => retiredIn(name).length > 0);
+  return [...parts, ...(POSSIBLE.test(text) ? identifiersOf(file, text) : [])].filter((name) => retiredIn(name).length > 0);
 };
 
 const FILES = ["server", "protocol", "agent-sim", "portal", "test"].flatMap((folder) =>

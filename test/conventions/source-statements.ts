@@ -67,16 +67,29 @@ const declarationOf = (checker: ts.TypeChecker, node: ts.CallExpression, file: s
   return { name: name.text, file, row: row === undefined ? new Map() : fieldsOf(checker, checker.getTypeFromTypeNode(row)) };
 };
 
+/** A constant that `statement()` declares, or a parameter that says so. The type of the call tells the same, but Prisma's clients make it dear. */
+const isKnownStatement = (checker: ts.TypeChecker, text: ts.Expression): boolean => {
+  const found = checker.getSymbolAtLocation(text);
+  const symbol = found !== undefined && (found.flags & ts.SymbolFlags.Alias) !== 0 ? checker.getAliasedSymbol(found) : found;
+  const declared = symbol?.valueDeclaration;
+  if (declared === undefined) return false;
+  if (ts.isVariableDeclaration(declared) && declared.initializer !== undefined && ts.isCallExpression(declared.initializer))
+    return isDeclaration(declared.initializer);
+  return ts.isParameter(declared) && declared.type !== undefined && ts.isTypeReferenceNode(declared.type) && declared.type.typeName.getText() === "Statement";
+};
+
 /** `query` and `execute` of our own interfaces, and Prisma's raw queries. */
 const takesPlainText = (checker: ts.TypeChecker, node: ts.Node): boolean => {
   if (ts.isPropertyAccessExpression(node)) return /^\$(query|execute)Raw(Unsafe)?$/.test(node.name.text);
   if (!ts.isCallExpression(node) || !ts.isPropertyAccessExpression(node.expression) || !/^(query|execute)$/.test(node.expression.name.text)) return false;
   const [text] = node.arguments;
+  if (text !== undefined && isKnownStatement(checker, text)) return false;
   // Control of the transaction reads no table.
   if (text !== undefined && ts.isStringLiteral(text) && /^(savepoint|release savepoint|rollback to savepoint) \w+$/.test(text.text)) return false;
+  // Asked first, because it needs no types of Prisma's client.
+  if (text === undefined || checker.getTypeAtLocation(text).aliasSymbol?.name === "Statement") return false;
   const declared = checker.getResolvedSignature(node)?.declaration?.parameters[0];
-  if (text === undefined || declared === undefined || !ts.isParameter(declared) || declared.type?.getText().includes("Statement<") !== true) return false;
-  return checker.getTypeAtLocation(text).aliasSymbol?.name !== "Statement";
+  return declared !== undefined && ts.isParameter(declared) && declared.type?.getText().includes("Statement<") === true;
 };
 
 export const readSources = (): Sources => {

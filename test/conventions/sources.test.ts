@@ -1,5 +1,6 @@
 // Conventions that a text search can check: features, file names and sizes, the system clock, error codes, look-up tables.
 import { readdirSync, readFileSync } from "node:fs";
+import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { contract, ERROR_CODES, type ErrorCode } from "../../protocol/index.ts";
@@ -36,7 +37,11 @@ describe("features", () => {
   };
 
   test("every group of the contract has its file, and every file its group", () => {
-    expect(filesIn("protocol/groups").map((file) => file.slice("protocol/groups/".length, -".ts".length))).toEqual(groups);
+    expect(
+      filesIn("protocol/groups")
+        .map((file) => basename(file, ".ts"))
+        .sort(),
+    ).toEqual(groups);
   });
 
   test("every group has its feature, and no feature is without a group", () => {
@@ -67,11 +72,17 @@ describe("features", () => {
 describe("files", () => {
   const SOURCE_LINES = 300;
   const TEST_LINES = 600;
+  const FOLDER_FILES = 30;
   const ALL = [...SOURCES, ...CONSOLE, ...TESTS];
   const longerThan = (files: readonly string[], lines: number): readonly string[] => files.filter((file) => read(file).split("\n").length - 1 > lines);
 
   test(`no source has more than ${SOURCE_LINES} lines, no test more than ${TEST_LINES}`, () => {
     expect([...longerThan([...SOURCES, ...CONSOLE], SOURCE_LINES), ...longerThan(TESTS, TEST_LINES)]).toEqual([]);
+  });
+
+  test(`no folder has more than ${FOLDER_FILES} files directly in it`, () => {
+    const scripts = ALL.filter((file) => /\.tsx?$/.test(file)).map((file) => file.slice(0, file.lastIndexOf("/")));
+    expect([...new Set(scripts)].filter((folder) => scripts.filter((each) => each === folder).length > FOLDER_FILES)).toEqual([]);
   });
 
   test("each begins with a sentence that states its purpose", () => {
@@ -161,10 +172,12 @@ describe("calls to others", () => {
   const ELSEWHERE: Readonly<Record<string, string>> = {
     "server/gateway/http/docs-page.ts": "a script that runs in the browser",
   };
+  /** The edge takes connections and carries bytes to services of devices. It opens none by an address that a tenant names. */
+  const EDGE = /^server\/(?:edge\/|core\/ports\/edge\.ts$|features\/tunnels\/visits\/forward\.ts$)/;
   const CALL = /\bfetch\(|\bhttps?\.(request|get)\(|import \{[^}]*\b(request|get)\b[^}]*\} from "node:https?"|from "(undici|node:https|node:http2)"/;
 
   test("use the outbound client", () => {
-    const calling = SOURCES.filter((file) => file.startsWith("server/") && !CLIENT.test(file) && CALL.test(read(file)));
+    const calling = SOURCES.filter((file) => file.startsWith("server/") && !CLIENT.test(file) && !EDGE.test(file) && CALL.test(read(file)));
     expect(calling).toEqual(Object.keys(ELSEWHERE));
   });
 });
@@ -187,6 +200,7 @@ describe("what an agent hears from others", () => {
     const ELSEWHERE = {
       "agent-sim/agent/http.ts": "this is the file",
       "agent-sim/agent/socket.ts": "the type of a refused upgrade",
+      "agent-sim/agent/carrier/connect.ts": "upgrades to a carrier; carrier.ts judges a refusal",
       "agent-sim/host/processes/health.ts": "asks an app",
       "agent-sim/demo/receiver.ts": "takes calls and makes none",
     };
@@ -210,6 +224,7 @@ describe("what an agent hears from others", () => {
   const ALIKE: Readonly<Record<string, string>> = {
     FIRST_LINE_MS: "a line for the person who watches; nothing is sent",
     NEXT_LINE_MS: "as FIRST_LINE_MS",
+    RESET_AFTER_MS: "for the gateway to end a stream that was aborted",
     OPENING_MS: "a limit, not a period",
     SOON_MS: "after a change on this device",
     STORE_AGAIN_MS: "the disk of this device is full",

@@ -10,6 +10,7 @@ import { type DeclaredStatement, type Kind, readSources, type Sources } from "./
 /** The files with raw SQL: the hot paths, and what Prisma cannot say (locks, comparisons of two columns, sets of rows in one statement). */
 const RAW = [
   "server/core/leader-election.ts",
+  "server/core/many/work-rows.ts",
   "server/core/people/actors.ts",
   "server/core/rows/event-version.ts",
   "server/core/statements.ts",
@@ -17,25 +18,35 @@ const RAW = [
   "server/features/admin/store.ts",
   ...["alerts", "incidents", "notifications", "observe", "preview", "rules"].map((name) => `server/features/alerts/store/${name}.ts`),
   "server/features/api-keys/store.ts",
-  "server/features/apps/store/apps.ts",
+  ...["app-figures", "apps", "many"].map((name) => `server/features/apps/store/${name}.ts`),
+  ...["destinations", "repositories"].map((name) => `server/features/backup-destinations/store/${name}.ts`),
+  ...["backups", "restores"].map((name) => `server/features/backups/store/${name}.ts`),
+  ...["policies", "runs"].map((name) => `server/features/backup-policies/store/${name}.ts`),
+  "server/features/volumes/store.ts",
   "server/features/audit/store.ts",
+  ...["items", "operations"].map((name) => `server/features/bulk-operations/store/${name}.ts`),
   ...["claim", "create", "finish", "list", "lock", "outcomes", "read", "retention", "save", "stuck", "timeline"].map(
     (name) => `server/features/commands/store/${name}.ts`,
   ),
   "server/features/deployments/store/deployments.ts",
-  ...["agents", "contact", "devices", "enrol", "fleets", "hello", "list", "presence", "seen", "sweep"].map(
+  ...["agents", "contact", "devices", "enrol", "fleets", "hello", "list", "presence", "seen", "sweep", "targets"].map(
     (name) => `server/features/devices/store/${name}.ts`,
   ),
+  "server/features/domains/acme/store.ts",
+  "server/features/domains/store.ts",
+  "server/features/mesh-routes/store.ts",
+  "server/features/tunnels/store.ts",
   "server/features/fleets/store.ts",
   "server/features/live/store.ts",
   ...["enrollments", "pairings", "tokens"].map((name) => `server/features/pairing/store/${name}.ts`),
+  ...["devices", "freeze", "members", "rollouts"].map((name) => `server/features/rollouts/store/${name}.ts`),
   "server/features/security/block-rows.ts",
   "server/features/security/event-rows.ts",
   "server/features/tenants/store/any-tenant.ts",
   "server/features/tenants/store/metrics.ts",
   ...["forget", "narrow", "read", "write"].map((name) => `server/features/traces/store/${name}.ts`),
   ...["events", "fan-out", "maintenance", "work"].map((name) => `server/features/webhooks/store/${name}.ts`),
-  ...["idempotency", "mail/mail-rows", "outbox/outbox-rows", "signature-memory"].map((name) => `server/platform/${name}.ts`),
+  ...["database/durability", "idempotency", "mail/mail-rows", "outbox/outbox-rows", "signature-memory"].map((name) => `server/platform/${name}.ts`),
 ];
 
 /** JavaScript types by PostgreSQL's type number, as server/platform/database/pg-text-format.ts decodes them. */

@@ -328,6 +328,7 @@ describe("names of actors", () => {
       kind: "apiKey",
       id: foreign,
       name: null,
+      deleted: true,
     });
     const [log] = (await get("/audit-logs?action=apiKeys.create", as)).body.data;
     expect(log.actor).toMatchObject({ type: "user", id: of.ownerId, name: "ada@example.com" });

@@ -99,6 +99,7 @@ const setUp = async (): Promise<{ readonly monitor: net.Socket }> => {
     LOG_LEVEL: "debug",
     NODE_ID: CONTROL,
     INTERNAL_PORT: "0",
+    EDGE_PORT: "0",
     RATE_LIMIT_PAIRING: "off",
     RATE_LIMIT_FAILED_AUTH: "off",
   });

@@ -1,12 +1,13 @@
 // The files of docs/deploy/ for service managers and containers, checked as far as possible without either: names, syntax, settings, files.
 import { existsSync } from "node:fs";
-import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { readConfig } from "../../server/config.ts";
-import { createSandbox, ROOT, runToEnd, startGatewayProcess } from "./processes.ts";
+import { copiesOf, stagesOf } from "./dockerfile.ts";
+import { ROOT, runToEnd } from "./processes.ts";
 
 const read = (name: string): Promise<string> => readFile(join(ROOT, "docs/deploy", name), "utf8");
 const MASTER_KEY = Buffer.alloc(32, 3).toString("base64");
@@ -40,29 +41,6 @@ describe("systemd unit", () => {
   });
 });
 
-interface Stage {
-  readonly steps: readonly { readonly word: string; readonly rest: string }[];
-}
-
-const stagesOf = (dockerfile: string): readonly Stage[] =>
-  dockerfile
-    .split(/^(?=FROM )/m)
-    .slice(1)
-    .map((text) => ({
-      steps: text.split("\n").flatMap((line) => {
-        const [, word = "", rest = ""] = /^([A-Z]+) (.+)$/.exec(line) ?? [];
-        return word === "" ? [] : [{ word, rest }];
-      }),
-    }));
-const copiesOf = ({ steps }: Stage): readonly { readonly from: string | null; readonly sources: readonly string[] }[] =>
-  steps
-    .filter(({ word }) => word === "COPY")
-    .map(({ rest }) => {
-      const words = rest.split(" ");
-      const from = words[0]?.startsWith("--from=") === true ? (words.shift() ?? null) : null;
-      return { from, sources: words.slice(0, -1) };
-    });
-
 describe("Dockerfile", () => {
   test("the Dockerfile copies only files of the repository, and its ignore file lets them through", async () => {
     const sources = stagesOf(await read("Dockerfile")).flatMap((stage) => copiesOf(stage).flatMap(({ from, sources: own }) => (from === null ? own : [])));
@@ -82,28 +60,6 @@ describe("Dockerfile", () => {
     const commands = stages.flatMap(({ steps }) => steps.filter(({ word }) => word === "RUN").map(({ rest }) => rest));
     for (const name of commands.flatMap((command) => /^npm run (\S+)/.exec(command)?.[1] ?? [])) expect(Object.keys(scripts)).toContain(name);
     for (const { steps } of stages) expect(steps[0]).toMatchObject({ word: "FROM", rest: expect.stringMatching(/^node:(?:22-\w+|24-trixie)-slim/) });
-  });
-
-  test("the files of the Dockerfile's last stage start a production gateway by themselves", { timeout: 90_000 }, async () => {
-    const last = stagesOf(await read("Dockerfile")).at(-1) as Stage;
-    const sandbox = await createSandbox({ NODE_ENV: "production", ALLOW_IN_PRODUCTION: "local-issuer,embedded-database,any-origin" });
-    try {
-      const app = join(sandbox.dir, "app");
-      await mkdir(app);
-      for (const source of copiesOf(last).flatMap(({ sources }) => sources.map((path) => path.replace(/^\/app\//, "")))) {
-        await mkdir(dirname(join(app, source)), { recursive: true });
-        if (source === "node_modules") await symlink(join(ROOT, source), join(app, source));
-        else await cp(join(ROOT, source), join(app, source), { recursive: true });
-      }
-      const [command = []] = last.steps.flatMap(({ word, rest }) => (word === "CMD" ? [JSON.parse(rest) as string[]] : []));
-      expect(command[0]).toBe("node");
-      const gateway = await startGatewayProcess(sandbox.env, [process.execPath, ...command.slice(1)], app);
-      expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
-      expect(await (await fetch(gateway.url)).text()).toContain("/assets/index-");
-      expect((await gateway.end("SIGTERM")).code).toBe(0);
-    } finally {
-      await sandbox.remove();
-    }
   });
 });
 

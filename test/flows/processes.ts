@@ -129,6 +129,7 @@ export const createSandbox = async (more: Env = {}): Promise<Sandbox> => {
     DATA_DIR: join(dir, "data"),
     PORT: String(await freePort()),
     INTERNAL_PORT: "0",
+    EDGE_PORT: "0",
     LOG_LEVEL: "error",
     OVERLOAD_LOOP_MS: "60000",
     LEAVE_NOTICE_SECONDS: "0",

@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import WebSocket from "ws";
 import { CLOSE, SUBPROTOCOL, signedHeaders } from "../../protocol/index.ts";
 import { CASES, type Case, openStock, REST_CASES, restored, type Stock, sample, toRequest } from "../contract/samples.ts";
+import { eventually } from "../kit/checks/eventually.ts";
 import { EFFORT, SEED } from "../kit/gateway/seed.ts";
 import { anonymous, type Caller, startWorld, type World } from "../kit/gateway/world.ts";
 import { head, rawCall } from "./raw.ts";
@@ -11,7 +12,8 @@ import { head, rawCall } from "./raw.ts";
 const OFF = Object.fromEntries(
   ["STANDARD", "TENANT", "AGENT", "HEARTBEAT", "ANONYMOUS", "PAIRING", "FAILED_AUTH", "CONNECT"].map((name) => [`RATE_LIMIT_${name}`, "off"]),
 );
-const BUDGET_MS = 4_000 * EFFORT;
+/** `npm run fuzz` searches longer, from another seed each time. */
+const BUDGET_MS = 2_000 * EFFORT;
 const bounded = { numRuns: 10_000 * EFFORT, interruptAfterTimeLimit: BUDGET_MS, markInterruptAsFailure: false };
 
 let world: World;
@@ -142,7 +144,9 @@ test(`almost valid REST requests never cause a 5xx (seed ${SEED})`, async () => 
           if (error instanceof TypeError && !/fetch failed/.test(error.message)) return null;
           throw new Error(`no answer for ${JSON.stringify(given)}`, { cause: error });
         });
-      if (answer !== null) check(given, answer);
+      // An exporter reads the answer of its own protocol, which has no envelope.
+      const isBare = id === "traces.ingest" && answer?.status === 200;
+      if (answer !== null && !isBare) check(given, answer);
     }),
     bounded,
   );
@@ -221,16 +225,24 @@ test(`random frames of one agent end in a documented close code and never end an
     moments += 1;
     return new Date(Date.now() + moments);
   };
-  const open = async (device: Stock["device"]): Promise<WebSocket> => {
+  /** Null: the node sheds load, because the tests keep its process busy. */
+  const tryOpen = async (device: Stock["device"]): Promise<WebSocket | null> => {
     const socket = new WebSocket(`${world.url.replace("http", "ws")}/v1/agent/connect`, SUBPROTOCOL, {
       headers: signedHeaders(device.identity, "", nextMoment()),
     });
     socket.on("error", () => undefined);
-    await new Promise((resolve, reject) =>
-      socket.once("open", resolve).once("unexpected-response", (_, response) => reject(new Error(`refused with ${response.statusCode}`))),
+    return new Promise((resolve, reject) =>
+      socket
+        .once("open", () => resolve(socket))
+        .once("unexpected-response", (_, { statusCode }) => (statusCode === 503 ? resolve(null) : reject(new Error(`refused with ${statusCode}`)))),
     );
-    return socket;
   };
+  const open = (device: Stock["device"]): Promise<WebSocket> =>
+    eventually(async () => {
+      const socket = await tryOpen(device);
+      if (socket === null) throw new Error("the node sheds load");
+      return socket;
+    });
   const [quiet, loud] = [await stock.tenant.device(), await stock.tenant.device()];
   const bystander = await open(quiet);
   let lost = false;

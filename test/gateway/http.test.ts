@@ -392,9 +392,9 @@ describe("credentials", () => {
 });
 
 test("unfinished uploads do not delay the close", async () => {
-  const other = await startWorld();
+  const other = await startWorld({ SHUTDOWN_SECONDS: "60" });
   await Promise.all(
     Array.from({ length: 5 }, () => rawCall(other.url, [head("POST /v1/pairing/initiate", { ...JSON_TYPE, "content-length": "10" }), "{"], { boundMs: 200 })),
   );
-  await withTimeout(other.close(), 4_000, "the gateway did not close");
+  await withTimeout(other.close(), 20_000, "the gateway did not close");
 });

@@ -127,13 +127,13 @@ describe("bounds", () => {
   });
 
   test("closing does not wait for idle connections", async () => {
-    const own = await startWorld({ INTERNAL_TOKEN: "the token of this test" });
+    const own = await startWorld({ INTERNAL_TOKEN: "the token of this test", SHUTDOWN_SECONDS: "60" });
     const idle = connect(own.app.internalPort(), "127.0.0.1");
     await once(idle, "connect");
     idle.write("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
     await once(idle, "data");
     const ended = once(idle, "close");
-    await withTimeout(own.close(), 5_000, "the gateway did not close");
+    await withTimeout(own.close(), 20_000, "the gateway did not close");
     await ended;
   });
 });

@@ -193,7 +193,7 @@ describe("timeouts", () => {
     return async (name: string, idempotencyKey: string) => {
       const outcome = await pipeline.call({
         entry,
-        info: { requestId: "req_12345678", prefix: "/v1", ip: "192.0.2.1", traceparent: null, shape: "b", shapeChosen: false },
+        info: { requestId: "req_12345678", prefix: "/v1", ip: "192.0.2.1", traceparent: null, shape: "b", shapeChosen: false, headers: {}, peer: "192.0.2.1" },
         transport: "rest",
         tenantHeader: undefined,
         identify: async () => ({ kind: "none" }),

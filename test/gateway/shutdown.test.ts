@@ -1,13 +1,17 @@
-// Graceful shutdown as callers of REST see it, from the notice to the last answer.
+// Graceful shutdown as callers of REST see it, from the notice to the last answer. Each test has a leaving node of its own, whose notice is in whole
+// seconds, so the nodes leave beside each other.
 import { Agent, request as httpRequest, type IncomingMessage } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { newId } from "../../server/core/ids.ts";
 import { withTimeout } from "../../server/platform/timeout.ts";
 import { eventually } from "../kit/checks/eventually.ts";
 import { anonymous, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 import { withClient } from "../kit/stores/database.ts";
 import { openRaw } from "./raw.ts";
 
-const NOTICE = { LEAVE_NOTICE_SECONDS: "2" };
+const NOTICE = { LEAVE_NOTICE_SECONDS: "5" };
+/** A node looks this often whether an operator drains it. */
+const BEATS = { admin: { beatEveryMs: 200 } };
 let stays: World;
 let tenant: TestTenant;
 beforeAll(async () => {
@@ -17,7 +21,8 @@ beforeAll(async () => {
 afterAll(() => stays.close());
 
 /** A node beside the one that stays. It knows the other from its first beat on. */
-const startLeavingNode = (env: Readonly<Record<string, string>> = NOTICE): Promise<World> => startWorld({ NODE_ID: "leaves", ...env }, { beside: stays });
+const startLeavingNode = (env: Readonly<Record<string, string>> = NOTICE): Promise<World> =>
+  startWorld({ NODE_ID: newId("node"), ...env }, { beside: stays, settings: BEATS });
 const isReady = async ({ call }: World): Promise<boolean> => (await call(anonymous, "GET", "/v1/health/ready")).status === 200;
 
 const ask = (url: string, agent: Agent): Promise<IncomingMessage> =>
@@ -26,7 +31,7 @@ const ask = (url: string, agent: Agent): Promise<IncomingMessage> =>
     asked.once("error", reject).end();
   });
 
-describe("shutdown beside another node", () => {
+describe.concurrent("shutdown beside another node", () => {
   test("a node announces its shutdown at once and serves requests until its notice is over, closing each connection with its answer", async () => {
     const world = await startLeavingNode();
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -35,8 +40,11 @@ describe("shutdown beside another node", () => {
     const last = await ask(`${world.url}/v1/health/live`, agent);
     expect([last.statusCode, last.headers.connection]).toEqual([200, "close"]);
     expect(await isReady(world)).toBe(false);
-    const listed = await stays.call(await stays.operator(), "GET", "/v1/admin/nodes");
-    expect(listed.body.data.find(({ nodeId }: { nodeId: string }) => nodeId === "leaves")).toMatchObject({ draining: true });
+    const operator = await stays.operator();
+    await eventually(async () => {
+      const listed = await stays.call(operator, "GET", "/v1/admin/nodes");
+      expect(listed.body.data.find(({ nodeId }: { nodeId: string }) => nodeId === world.app.nodeId)).toMatchObject({ draining: true });
+    });
     expect((await world.call(tenant.apiKey, "GET", "/v1/devices")).status).toBe(200);
     await closed;
     await expect(ask(`${world.url}/v1/health/live`, agent)).rejects.toThrow("ECONNREFUSED");
@@ -100,7 +108,7 @@ describe("shutdown beside another node", () => {
 
   test("a node that an operator drains closes connections with their answers and keeps running", async () => {
     const world = await startLeavingNode({ LEAVE_NOTICE_SECONDS: "0" });
-    expect((await stays.call(await stays.operator(), "POST", "/v1/admin/nodes/leaves/drain")).status).toBe(200);
+    expect((await stays.call(await stays.operator(), "POST", `/v1/admin/nodes/${world.app.nodeId}/drain`)).status).toBe(200);
     await eventually(async () => expect(await isReady(world)).toBe(false), 15_000);
     expect((await world.call(tenant.apiKey, "GET", "/v1/devices")).headers.get("connection")).toBe("close");
     await world.close();

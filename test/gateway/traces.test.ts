@@ -160,8 +160,8 @@ describe("unavailable collector", () => {
   test("a collector that never answers delays neither calls nor the shutdown", async () => {
     const silent = opened(await startCollector({ silent: true }));
     vi.stubEnv("OTEL_BSP_SCHEDULE_DELAY", "20");
-    const world = await startWorld({ OTEL_EXPORTER_OTLP_ENDPOINT: silent.url });
+    const world = await startWorld({ OTEL_EXPORTER_OTLP_ENDPOINT: silent.url, SHUTDOWN_SECONDS: "60" });
     for (let count = 0; count < 20; count += 1) expect((await world.call(anonymous, "GET", "/v1/info")).status).toBe(200);
-    await withTimeout(world.close(), 8_000, "the gateway did not close");
+    await withTimeout(world.close(), 30_000, "the gateway did not close");
   });
 });

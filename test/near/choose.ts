@@ -14,7 +14,8 @@ const SECONDS = 60;
 const ALWAYS = ["exported-names", "retired-words", "sources", "statements"].map((name) => `test/conventions/${name}.test.ts`);
 
 /** The feature that a file belongs to. */
-const FEATURE = /^(?:server\/features|portal\/src\/screens|test\/features)\/([a-z-]+)\/|^(?:protocol\/groups|prisma\/schema|protocol\/records)\/([a-z-]+)[./]/;
+const FEATURE =
+  /^(?:server\/features|portal\/src\/screens|test\/features)\/([a-z-]+)\/|^(?:protocol\/groups(?:\/[a-z-]+(?=\/))?|prisma\/schema|protocol\/records)\/([a-z-]+)[./]/;
 /** Where the tests of a source folder are, the closest first. */
 const FOLDERS: readonly (readonly [source: RegExp, tests: (found: RegExpExecArray) => readonly string[]])[] = [
   [/^server\/gateway\/channel\//, () => ["test/channel/"]],

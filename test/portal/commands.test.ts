@@ -1,25 +1,22 @@
 // The commands of all devices in the console: what is stuck, since when, and whose it is.
-import { afterEach, expect, test } from "vitest";
+import { expect } from "vitest";
 import { findingsInEveryLook } from "../kit/browser/chromium.ts";
 import { openConsole } from "../kit/browser/console.ts";
-import { openStage, type Stage } from "./stage.ts";
+import { testOpening } from "../kit/browser/opening.ts";
+import { filterBy, openStage } from "./stage.ts";
 
 const { world, chromium } = await openConsole();
-let stage: Stage | null = null;
-afterEach(async () => {
-  await stage?.close();
-  stage = null;
-});
 
-const open = async (path = "/commands") => {
-  stage = await openStage(world, chromium, () => path);
+const openPage = async (path = "/commands") => {
+  const stage = await openStage(world, chromium, () => path);
   const { page } = stage.visitor;
   const grid = page.getByRole("grid", { name: "Commands" });
   const rows = () => grid.getByRole("row").allInnerTexts();
   return { ...stage, page, grid, rows };
 };
+const test = testOpening(openPage);
 
-test("what is open comes first, the oldest above, and leaves the list when it ends", async () => {
+test.concurrent("what is open comes first, the oldest above, and leaves the list when it ends", async ({ open }) => {
   const at = await open();
   await at.page.getByText("No command is open").waitFor();
   await at.queue({ type: "echo" });
@@ -35,7 +32,7 @@ test("what is open comes first, the oldest above, and leaves the list when it en
   expect(at.visitor.problems).toEqual([]);
 });
 
-test("filters by state, type, device and creator, and its URL brings them back", async () => {
+test.concurrent("filters by state, type, device and creator, and its URL brings them back", async ({ open }) => {
   const at = await open("/commands?show=all");
   const other = await at.tenant.device();
   await at.queue({ type: "echo" });
@@ -48,15 +45,15 @@ test("filters by state, type, device and creator, and its URL brings them back",
   await at.page.reload({ waitUntil: "domcontentloaded" });
   await at.grid.getByText("ping").waitFor();
   expect(await at.grid.getByText("echo").count()).toBe(0);
-  await filter.fill(`type:echo by:user:${at.tenant.ownerId} `);
+  await filterBy(at.page, "Filter commands", `type:echo by:user:${at.tenant.ownerId} `);
   await at.grid.getByText("echo").waitFor();
-  await filter.fill("type:echo status:failed ");
+  await filterBy(at.page, "Filter commands", "type:echo status:failed ");
   await at.page.getByText("No command matches these filters.").waitFor();
   await at.page.getByRole("link", { name: "Show what is open" }).click();
   await at.grid.getByText("ping").waitFor();
 });
 
-test("the chosen command shows its device, what it waits for, and its end", async () => {
+test.concurrent("the chosen command shows its device, what it waits for, and its end", async ({ open }) => {
   const at = await open();
   const commandId = await at.queue({ type: "echo" });
   await at.grid.getByText("echo").click();
@@ -69,18 +66,18 @@ test("the chosen command shows its device, what it waits for, and its end", asyn
   await at.page.getByRole("heading", { name: "attic", level: 1 }).waitFor();
 });
 
-test("another tenant's command is unknown, and Esc leaves it", async () => {
+test.concurrent("another tenant's command is unknown, and Esc leaves it", async ({ open }) => {
   const at = await open();
   const other = await world.tenant();
   const foreign = await other.device();
   const { body } = await world.call(await other.user(), "POST", `/v1/devices/${foreign.deviceId}/commands`, { body: { type: "ping" } });
-  await at.page.goto(`/commands?command=${body.data.commandId}`, { waitUntil: "domcontentloaded" });
+  await at.visitor.go(`/commands?command=${body.data.commandId}`);
   await at.page.getByText("Unknown, or not yours.").waitFor();
   await at.page.keyboard.press("Escape");
   await at.page.getByText("Unknown, or not yours.").waitFor({ state: "hidden" });
 });
 
-test("by keyboard alone a person finds a command and opens it", async () => {
+test.concurrent("by keyboard alone a person finds a command and opens it", async ({ open }) => {
   const at = await open("/devices");
   const ids = [await at.queue({ type: "echo" }), await at.queue({ type: "ping" })];
   await at.page.getByRole("heading", { name: "Devices", level: 1 }).waitFor();
@@ -94,11 +91,11 @@ test("by keyboard alone a person finds a command and opens it", async () => {
   expect(new URL(at.page.url()).searchParams.get("command")).toBe(ids[1]);
 });
 
-test("has no access finding and nothing to scroll sideways in every look", { timeout: 120_000 }, async () => {
+test.concurrent("has no access finding and nothing to scroll sideways in every look", { timeout: 120_000 }, async ({ open }) => {
   const at = await open();
   const commandId = await at.queue({ type: "echo" });
   for (const path of ["/commands", `/commands?command=${commandId}`, "/commands?show=ended"]) {
-    await at.page.goto(path, { waitUntil: "domcontentloaded" });
+    await at.visitor.go(path);
     await (path.endsWith("ended") ? at.page.getByText("No command matches") : at.grid.getByText("echo")).waitFor();
     if (path.includes("command=")) await at.page.getByText("Waiting for the device to connect").waitFor();
     expect(await findingsInEveryLook(at.page), path).toEqual([]);

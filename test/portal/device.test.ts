@@ -1,27 +1,24 @@
 // One device in the console: its commands from the composer to their end, what they wait for, and its settings.
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect } from "vitest";
 import { findingsInEveryLook } from "../kit/browser/chromium.ts";
 import { openConsole } from "../kit/browser/console.ts";
+import { testOpening } from "../kit/browser/opening.ts";
 import { eventually } from "../kit/checks/eventually.ts";
-import { openStage, type Stage } from "./stage.ts";
+import { openStage } from "./stage.ts";
 
 const HOSTILE = '"><img src=x onerror=alert(1)>';
 
 const { world, chromium } = await openConsole();
-let stage: Stage | null = null;
-afterEach(async () => {
-  await stage?.close();
-  stage = null;
-});
 
-const open = async (path: (deviceId: string) => string = (id) => `/devices/${id}`, options: { name?: string } = {}) => {
-  stage = await openStage(world, chromium, path, options);
+const openPage = async (path: (deviceId: string) => string = (id) => `/devices/${id}`, options: { name?: string } = {}) => {
+  const stage = await openStage(world, chromium, path, options);
   const { page } = stage.visitor;
   const panel = (type: string) => page.getByRole("region", { name: type, exact: true });
   const composer = page.getByRole("dialog");
   return { ...stage, page, panel, composer };
 };
-type Opened = Awaited<ReturnType<typeof open>>;
+type Opened = Awaited<ReturnType<typeof openPage>>;
+const test = testOpening(openPage);
 
 const compose = async ({ page, composer }: Opened, type: string): Promise<void> => {
   await page.getByRole("button", { name: "Send a command" }).click();
@@ -30,8 +27,8 @@ const compose = async ({ page, composer }: Opened, type: string): Promise<void> 
 const send = ({ composer }: Opened) => composer.getByRole("button", { name: "Send", exact: true });
 const wordOf = ({ panel }: Opened, type: string, status: string) => panel(type).getByText(status, { exact: true }).first();
 
-describe("a command", () => {
-  test("goes from the composer to succeeded on the page as it is", async () => {
+describe.concurrent("a command", () => {
+  test("goes from the composer to succeeded on the page as it is", async ({ open }) => {
     const at = await open();
     const gate = at.connect();
     await at.page.getByText("online", { exact: true }).waitFor();
@@ -48,22 +45,22 @@ describe("a command", () => {
     expect(at.visitor.problems).toEqual([]);
   });
 
-  test("that waits for its lane shows the command ahead, and goes on when that has ended", async () => {
+  test("that waits for its lane shows the command ahead, and goes on when that has ended", async ({ open }) => {
     const at = await open();
     const gate = at.connect();
     const [ahead, behind] = [await at.queue({ type: "work", lane: "cellar" }), await at.queue({ type: "echo", lane: "cellar" })];
-    await at.page.goto(`/devices/${at.device.deviceId}?command=${behind}`, { waitUntil: "domcontentloaded" });
+    await at.visitor.go(`/devices/${at.device.deviceId}?command=${behind}`);
     const waiting = at.page.getByRole("region", { name: "Waiting for its lane" });
     await waiting.getByText("Lane cellar is taken by").waitFor();
     await waiting.getByRole("link", { name: "work (running)" }).waitFor();
     gate.open();
     await wordOf(at, "echo", "succeeded").waitFor();
     expect(await waiting.count()).toBe(0);
-    await at.page.goto(`/devices/${at.device.deviceId}?command=${ahead}`, { waitUntil: "domcontentloaded" });
+    await at.visitor.go(`/devices/${at.device.deviceId}?command=${ahead}`);
     await wordOf(at, "work", "succeeded").waitFor();
   });
 
-  test("for an offline device says what it waits for, before and after it is sent, and goes out when the device connects", async () => {
+  test("for an offline device says what it waits for, before and after it is sent, and goes out when the device connects", async ({ open }) => {
     const at = await open();
     await compose(at, "ping");
     await at.composer.getByText("The device is offline.").waitFor();
@@ -74,7 +71,7 @@ describe("a command", () => {
     await wordOf(at, "ping", "succeeded").waitFor();
   });
 
-  test("is refused for an offline device if the person wants that", async () => {
+  test("is refused for an offline device if the person wants that", async ({ open }) => {
     const at = await open();
     await compose(at, "ping");
     await at.composer.getByLabel("If the device is offline").selectOption("fail");
@@ -84,16 +81,16 @@ describe("a command", () => {
     expect(await at.commands()).toEqual([]);
   });
 
-  test("is canceled at once while it waits, and by force while the agent has it", async () => {
+  test("is canceled at once while it waits, and by force while the agent has it", async ({ open }) => {
     const at = await open();
     const waiting = await at.queue();
-    await at.page.goto(`/devices/${at.device.deviceId}?command=${waiting}`, { waitUntil: "domcontentloaded" });
+    await at.visitor.go(`/devices/${at.device.deviceId}?command=${waiting}`);
     await at.page.getByRole("button", { name: "Cancel command" }).click();
     await at.page.getByRole("dialog").getByRole("button", { name: "Cancel command" }).click();
     await wordOf(at, "ping", "canceled").waitFor();
     at.connect();
     const running = await at.queue({ type: "work" });
-    await at.page.goto(`/devices/${at.device.deviceId}?command=${running}`, { waitUntil: "domcontentloaded" });
+    await at.visitor.go(`/devices/${at.device.deviceId}?command=${running}`);
     await at.panel("work").getByText("Running on the device").waitFor();
     await at.page.getByRole("button", { name: "Force cancel" }).click();
     await at.page.getByRole("dialog").getByText("without waiting for the agent").waitFor();
@@ -101,7 +98,7 @@ describe("a command", () => {
     await wordOf(at, "work", "canceled").waitFor();
   });
 
-  test("is queued once by a double click", async () => {
+  test("is queued once by a double click", async ({ open }) => {
     const at = await open();
     await compose(at, "echo");
     await send(at).dblclick();
@@ -109,7 +106,7 @@ describe("a command", () => {
     expect(await at.commands()).toHaveLength(1);
   });
 
-  test("is queued once when the answer was lost and the person sends it again", async () => {
+  test("is queued once when the answer was lost and the person sends it again", async ({ open }) => {
     const at = await open();
     await compose(at, "echo");
     let lost = 0;
@@ -126,7 +123,7 @@ describe("a command", () => {
     expect([lost, (await at.commands()).length]).toEqual([1, 1]);
   });
 
-  test("survives the end of the session in the middle of the composer", async () => {
+  test("survives the end of the session in the middle of the composer", async ({ open }) => {
     const at = await open();
     await compose(at, "echo");
     await at.composer.getByLabel("Payload (JSON)").fill('{"kept": "as typed"}');
@@ -146,7 +143,7 @@ describe("a command", () => {
     expect(await at.commands()).toMatchObject([{ type: "echo", payload: { kept: "as typed" } }]);
   });
 
-  test("is composed, watched and left by keyboard alone", async () => {
+  test("is composed, watched and left by keyboard alone", async ({ open }) => {
     const at = await open();
     at.connect();
     await at.page.getByText("online", { exact: true }).waitFor();
@@ -168,8 +165,8 @@ describe("a command", () => {
   });
 });
 
-describe("the composer", () => {
-  test("checks the payload while somebody types, and offers its properties as fields", async () => {
+describe.concurrent("the composer", () => {
+  test("checks the payload while somebody types, and offers its properties as fields", async ({ open }) => {
     const at = await open();
     await compose(at, "logs-fetch");
     const json = at.composer.getByLabel("Payload (JSON)");
@@ -184,7 +181,7 @@ describe("the composer", () => {
     expect(await send(at).isEnabled()).toBe(true);
   });
 
-  test("sends a dangerous command only after a yes, and none of the gateway's own", async () => {
+  test("sends a dangerous command only after a yes, and none of the gateway's own", async ({ open }) => {
     const at = await open();
     await compose(at, "reboot");
     const yes = at.composer.getByRole("checkbox", { name: "Yes, run reboot on attic" });
@@ -201,11 +198,11 @@ describe("the composer", () => {
   });
 });
 
-describe("the page of a device", () => {
-  test("shows a hostile name and payload as text", async () => {
+describe.concurrent("the page of a device", () => {
+  test("shows a hostile name and payload as text", async ({ open }) => {
     const at = await open(undefined, { name: HOSTILE });
     const commandId = await at.queue({ type: "echo", payload: { note: HOSTILE } });
-    await at.page.goto(`/devices/${at.device.deviceId}?command=${commandId}`, { waitUntil: "domcontentloaded" });
+    await at.visitor.go(`/devices/${at.device.deviceId}?command=${commandId}`);
     await at.page.getByRole("heading", { level: 1, name: HOSTILE }).waitFor();
     await at.panel("echo").getByText("Payload and delivery").click();
     await at.panel("echo").getByText(JSON.stringify(HOSTILE)).waitFor();
@@ -213,18 +210,18 @@ describe("the page of a device", () => {
     expect(at.visitor.problems).toEqual([]);
   });
 
-  test("calls another tenant's device and command unknown", async () => {
+  test("calls another tenant's device and command unknown", async ({ open }) => {
     const at = await open();
     const foreign = await (await world.tenant()).device();
     const commandId = await at.queue({}, at.device);
-    await at.page.goto(`/devices/${foreign.deviceId}`, { waitUntil: "domcontentloaded" });
+    await at.visitor.go(`/devices/${foreign.deviceId}`);
     await at.page.getByText("Unknown, or not yours.").waitFor();
     const own = await at.tenant.device();
-    await at.page.goto(`/devices/${own.deviceId}?command=${commandId}`, { waitUntil: "domcontentloaded" });
+    await at.visitor.go(`/devices/${own.deviceId}?command=${commandId}`);
     await at.page.getByText("Unknown, or not yours.").waitFor();
   });
 
-  test("saves name, tags and maintenance, and keeps what was typed when somebody else was faster", async () => {
+  test("saves name, tags and maintenance, and keeps what was typed when somebody else was faster", async ({ open }) => {
     const at = await open((id) => `/devices/${id}?tab=settings`);
     await at.page.getByRole("textbox", { name: "Tags" }).fill("roof, eu");
     await at.page.getByLabel("Maintenance", { exact: true }).selectOption("on");
@@ -243,7 +240,7 @@ describe("the page of a device", () => {
     expect(body.data).toMatchObject({ name: "roof", tags: ["roof", "eu"], maintenance: { enabled: true } });
   });
 
-  test("removes the device only after its name was typed", async () => {
+  test("removes the device only after its name was typed", async ({ open }) => {
     const at = await open((id) => `/devices/${id}?tab=settings`);
     await at.page.getByRole("button", { name: "Remove the device" }).click();
     const question = at.page.getByRole("dialog");
@@ -254,7 +251,7 @@ describe("the page of a device", () => {
     expect((await world.call(at.owner, "GET", `/v1/devices/${at.device.deviceId}`)).status).toBe(404);
   });
 
-  test("offers a viewer nothing that the role may not do", async () => {
+  test("offers a viewer nothing that the role may not do", async ({ open }) => {
     const at = await open();
     const commandId = await at.queue();
     await at.tenant.user("viewer");
@@ -267,7 +264,7 @@ describe("the page of a device", () => {
     await viewer.close();
   });
 
-  test("has no access finding and nothing to scroll sideways in every look", { timeout: 120_000 }, async () => {
+  test("has no access finding and nothing to scroll sideways in every look", { timeout: 120_000 }, async ({ open }) => {
     const at = await open();
     at.connect();
     const [running, waiting] = [await at.queue({ type: "work", lane: "cellar" }), await at.queue({ type: "echo", lane: "cellar" })];
@@ -279,7 +276,7 @@ describe("the page of a device", () => {
       [`${silent}?tab=metrics`, "The device has reported no metrics"],
       [`${own}?tab=settings`, "Remove the device"],
     ] as const) {
-      await page.goto(`/devices/${path}`, { waitUntil: "domcontentloaded" });
+      await at.visitor.go(`/devices/${path}`);
       await page.getByText(words).first().waitFor();
       expect(await findingsInEveryLook(page), path).toEqual([]);
     }

@@ -4,7 +4,7 @@ import type { Visitor } from "../kit/browser/chromium.ts";
 import { openConsole } from "../kit/browser/console.ts";
 import type { TestTenant } from "../kit/gateway/world.ts";
 
-const DEVICES = 5_000;
+const DEVICES = 10_000;
 const MAX_HEAP_BYTES = 12 * 1_048_576;
 const MAX_ELEMENTS = 1_500;
 
@@ -24,13 +24,13 @@ beforeAll(async () => {
   await visitor.signIn(tenant.ownerId, { path: "/devices?sort=name" });
 });
 
-test("End shows the last of 5,000 devices, within the bounds of memory", async () => {
+test("End shows the last of 10,000 devices, within the bounds of memory", async () => {
   const { page, context } = visitor;
-  await page.getByText("5,000 devices").waitFor();
+  await page.getByText("10,000 devices").waitFor();
   const grid = page.getByRole("grid", { name: "Devices" });
   await grid.focus();
   await page.keyboard.press("End");
-  await page.getByText("cam-05000").waitFor();
+  await page.getByText("cam-10000").waitFor();
   for (let at = 0; at < 40; at += 1) await page.keyboard.press("PageUp");
   await page.keyboard.press("Home");
   await page.getByText("cam-00001").waitFor();
@@ -58,14 +58,14 @@ test("a part of a name finds its device, and the filter survives a reload and th
 test("tags are suggested, and a filter without a match offers to clear itself", async () => {
   const { page } = visitor;
   await page.goto("/devices", { waitUntil: "domcontentloaded" });
-  await page.getByText("5,000 devices").waitFor();
+  await page.getByText("10,000 devices").waitFor();
   const filter = page.getByRole("combobox", { name: "Filter devices" });
   await filter.fill("tag:");
   await page.getByRole("option", { name: "tag:batch:1000" }).click();
   await page.getByText("1,000 devices").waitFor();
   await filter.fill("tag:batch:1000 nowhere");
   await page.getByRole("button", { name: "Clear filters" }).click();
-  await page.getByText("5,000 devices").waitFor();
+  await page.getByText("10,000 devices").waitFor();
   expect(await filter.inputValue()).toBe("");
   expect(visitor.problems).toEqual([]);
 });

@@ -43,7 +43,7 @@ describe("nodes", () => {
     await visitor.signIn(tenant.ownerId, { path: "/nodes?tab=jobs" });
     await visitor.page.getByText(/^Your role does not permit you to see this\./).waitFor();
     await visitor.page.getByRole("status").getByText("live", { exact: true }).waitFor();
-    expect(await visitor.page.getByRole("navigation", { name: "Places" }).getByRole("link", { name: "Nodes" }).count()).toBe(0);
+    expect(await visitor.page.getByRole("navigation", { name: "Places" }).getByRole("link", { name: "Platform" }).count()).toBe(0);
     expect(calls.filter((path) => path.includes("admin."))).toEqual([]);
     expect(visitor.problems).toEqual([]);
     await visitor.close();
@@ -51,7 +51,7 @@ describe("nodes", () => {
 
   test("show the node with its load, and what it depends on", async () => {
     const { page, problems, close } = await open(ADMIN, "/");
-    await page.getByRole("navigation", { name: "Places" }).getByRole("link", { name: "Nodes" }).click();
+    await page.getByRole("navigation", { name: "Places" }).getByRole("link", { name: "Platform" }).click();
     await page.getByRole("grid", { name: "Nodes" }).getByRole("row").filter({ hasText: "healthy" }).waitFor();
     await page.getByRole("region", { name: "Dependencies of this node" }).getByText("Database").waitFor();
     expect(problems).toEqual([]);
@@ -63,10 +63,10 @@ describe("nodes", () => {
     const row = page.getByRole("row").filter({ hasText: "outbox.retention" });
     await row.getByRole("button", { name: "Run now: outbox.retention" }).click();
     await row.getByText("Asked").waitFor();
-    await page.getByRole("navigation", { name: "Nodes" }).getByRole("link", { name: "Stuck" }).click();
+    await page.getByRole("navigation", { name: "Platform" }).getByRole("link", { name: "Stuck" }).click();
     await page.waitForURL("**/nodes?tab=stuck");
     await page.reload({ waitUntil: "domcontentloaded" });
-    const current = page.getByRole("navigation", { name: "Nodes" }).locator("[aria-current]");
+    const current = page.getByRole("navigation", { name: "Platform" }).locator("[aria-current]");
     await current.waitFor();
     expect(await current.allTextContents()).toEqual(["Stuck"]);
     expect(problems).toEqual([]);
@@ -83,6 +83,30 @@ describe("nodes", () => {
     await close();
   });
 
+  test("what is announced there stands above every page of others until they dismiss it, and not before they may see it", async () => {
+    const operator = await open(ADMIN, "/nodes?tab=announcements");
+    await operator.page.getByRole("button", { name: "New announcement" }).click();
+    const dialog = operator.page.getByRole("dialog");
+    await dialog.getByLabel("Title").fill(HOSTILE);
+    await dialog.getByLabel("Text").fill("Devices stay connected.");
+    await dialog.getByLabel("Severity").selectOption({ label: "Warning" });
+    expect(await accessFindings(operator.page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Announce" }).click();
+    await operator.page.getByRole("row").filter({ hasText: "shown" }).getByText(HOSTILE).waitFor();
+    const reader = await open(tenant.ownerId, "/devices");
+    await reader.page.getByText("Devices stay connected.").waitFor();
+    expect(await findingsInEveryLook(reader.page)).toEqual([]);
+    await reader.page.getByRole("button", { name: /^Dismiss: / }).click();
+    await reader.page.getByText("Devices stay connected.").waitFor({ state: "detached" });
+    await operator.page.getByText("Devices stay connected.").waitFor();
+    await operator.page.getByRole("button", { name: /^Delete: / }).click();
+    await operator.page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+    await operator.page.getByText("Devices stay connected.").waitFor({ state: "detached" });
+    expect([...operator.problems, ...reader.problems]).toEqual([]);
+    await operator.close();
+    await reader.close();
+  });
+
   test("are usable for everybody in every look", async () => {
     await mail();
     const { page, problems, close } = await open(ADMIN, "/nodes");
@@ -90,10 +114,11 @@ describe("nodes", () => {
     await page.getByRole("grid", { name: "Nodes" }).getByText("healthy").waitFor();
     for (const [tab, sign] of [
       ["Stuck", "What to do"],
+      ["Announcements", "Nothing is announced."],
       ["Jobs", "outbox.relay"],
     ] as const) {
       expect(await findingsInEveryLook(page)).toEqual([]);
-      await page.getByRole("navigation", { name: "Nodes" }).getByRole("link", { name: tab }).click();
+      await page.getByRole("navigation", { name: "Platform" }).getByRole("link", { name: tab }).click();
       await page.getByText(sign).first().waitFor();
     }
     expect(await findingsInEveryLook(page)).toEqual([]);

@@ -6,19 +6,18 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Page } from "playwright-core";
-import { beforeEach, describe, expect, test } from "vitest";
-import { accessFindings, findingsInEveryLook, type Visitor } from "../kit/browser/chromium.ts";
+import { describe, expect } from "vitest";
+import { accessFindings, findingsInEveryLook } from "../kit/browser/chromium.ts";
 import { openConsole } from "../kit/browser/console.ts";
-import { anonymous, asAgent, type TestTenant } from "../kit/gateway/world.ts";
+import { testOpening } from "../kit/browser/opening.ts";
+import { anonymous, asAgent } from "../kit/gateway/world.ts";
 
 const { world, chromium } = await openConsole();
-let tenant: TestTenant;
-let visitor: Visitor;
-beforeEach(async () => {
-  tenant = await world.tenant();
-  visitor = await chromium.visitor();
+const test = testOpening(async () => {
+  const tenant = await world.tenant();
+  const visitor = await chromium.visitor();
   await visitor.signIn(tenant.ownerId, { tenantId: tenant.tenantId, path: "/pair" });
-  return () => visitor.close();
+  return { tenant, ...visitor };
 });
 
 const machine = async (name: string, fingerprint = `machine-${randomUUID()}`) => {
@@ -50,9 +49,9 @@ const tabTo = async (page: Page, label: string): Promise<void> => {
   throw new Error(`the Tab key does not lead to ${label}`);
 };
 
-describe("a code", () => {
-  test("leads to the machine, which the person compares and approves; it comes online, and its row appears, without a reload", async () => {
-    const { page, context, problems } = visitor;
+describe.concurrent("a code", () => {
+  test("leads to the machine, which the person compares and approves; it comes online, and its row appears, without a reload", async ({ open }) => {
+    const { page, context, problems } = await open();
     const list = await context.newPage();
     await list.goto("/devices", { waitUntil: "domcontentloaded" });
     await list.getByText("Devices appear here once they are paired.").waitFor();
@@ -75,9 +74,9 @@ describe("a code", () => {
     expect(problems).toEqual([]);
   });
 
-  test("can be looked up, compared and approved by keyboard alone", async () => {
-    const { page } = visitor;
-    await page.goto("/devices", { waitUntil: "domcontentloaded" });
+  test("can be looked up, compared and approved by keyboard alone", async ({ open }) => {
+    const { page, go } = await open();
+    await go("/devices");
     await page.getByRole("heading", { name: "Devices" }).waitFor();
     const { code, collect } = await machine("nuc");
     await page.keyboard.press("g");
@@ -94,14 +93,15 @@ describe("a code", () => {
     expect((await collect()).status).toBe("activated");
   });
 
-  test("in the URL is looked up at once", async () => {
+  test("in the URL is looked up at once", async ({ open }) => {
+    const { page } = await open();
     const { code, comparison } = await machine("nuc");
-    await visitor.page.goto(`/pair?code=${code.toLowerCase()}`, { waitUntil: "domcontentloaded" });
-    await visitor.page.getByText(comparison).waitFor();
+    await page.goto(`/pair?code=${code.toLowerCase()}`, { waitUntil: "domcontentloaded" });
+    await page.getByText(comparison).waitFor();
   });
 
-  test("that is wrong, misread, expired, used or rejected is answered with what to do", async () => {
-    const { page } = visitor;
+  test("that is wrong, misread, expired, used or rejected is answered with what to do", async ({ open }) => {
+    const { page, tenant } = await open();
     await page.getByLabel("Pairing code").waitFor();
     const answered = async (code: string, sentence: string): Promise<void> => {
       await lookUp(page, code);
@@ -119,8 +119,8 @@ describe("a code", () => {
     await answered(rejected.code, "rejected the machine with this code");
   });
 
-  test("of a machine that nobody knows is rejected after a question, and the machine learns it", async () => {
-    const { page } = visitor;
+  test("of a machine that nobody knows is rejected after a question, and the machine learns it", async ({ open }) => {
+    const { page } = await open();
     const { code, collect } = await machine("stranger");
     await page.getByLabel("Pairing code").waitFor();
     await lookUp(page, code);
@@ -131,11 +131,11 @@ describe("a code", () => {
     expect((await collect()).status).toBe("rejected");
   });
 
-  test("of a machine that is a device already gives that device's identity away only after a confirmation", async () => {
-    const { page } = visitor;
+  test("of a machine that is a device already gives that device's identity away only after a confirmation", async ({ open }) => {
+    const { page, go, tenant } = await open();
     const { deviceId, fingerprint } = await tenant.device();
     const { code, collect } = await machine("again", fingerprint);
-    await page.goto(`/pair?code=${code}`, { waitUntil: "domcontentloaded" });
+    await go(`/pair?code=${code}`);
     await page.getByText("fingerprint of a device that you already have").waitFor();
     expect(await page.getByRole("button", { name: "Approve" }).isDisabled()).toBe(true);
     await page.getByRole("checkbox", { name: /Give that device's identity/ }).check();
@@ -145,9 +145,9 @@ describe("a code", () => {
   });
 });
 
-describe("an enrollment token", () => {
-  test("is shown once with a command that pairs the machine on which it runs, and its use counts without a reload", async () => {
-    const { page, problems } = visitor;
+describe.concurrent("an enrollment token", () => {
+  test("is shown once with a command that pairs the machine on which it runs, and its use counts without a reload", async ({ open }) => {
+    const { page, problems } = await open();
     await page.getByRole("button", { name: "Create token" }).click();
     await page.getByLabel("Name", { exact: true }).fill("lisbon");
     await page.getByRole("dialog").getByRole("button", { name: "Create token" }).click();
@@ -163,8 +163,8 @@ describe("an enrollment token", () => {
     expect(problems).toEqual([]);
   });
 
-  test("is revoked after a question", async () => {
-    const { page } = visitor;
+  test("is revoked after a question", async ({ open }) => {
+    const { page, tenant } = await open();
     await world.call(await tenant.user(), "POST", "/v1/pairing/enrollment-tokens", { body: { name: "lisbon" } });
     await page.reload({ waitUntil: "domcontentloaded" });
     await page.getByRole("row", { name: /lisbon/ }).click();
@@ -174,16 +174,17 @@ describe("an enrollment token", () => {
   });
 });
 
-test("the screen is easy to use for everybody in every look", async () => {
-  const { page, problems } = visitor;
+test.concurrent("the screen is easy to use for everybody in every look", async ({ open }) => {
+  const { page, problems, go } = await open();
   const { code } = await machine("nuc");
-  await page.goto(`/pair?code=${code}`, { waitUntil: "domcontentloaded" });
+  await go(`/pair?code=${code}`);
   await page.getByRole("button", { name: "Approve" }).waitFor();
   await page.getByRole("row", { name: /bootstrap/ }).waitFor();
   expect([await findingsInEveryLook(page), problems]).toEqual([[], []]);
 });
 
-test("a viewer is told whom to ask, and no call is refused", async () => {
+test.concurrent("a viewer is told whom to ask, and no call is refused", async () => {
+  const tenant = await world.tenant();
   await tenant.user("viewer");
   const other = await chromium.visitor();
   await other.signIn(tenant.ownerId.replace("owner", "viewer"), { tenantId: tenant.tenantId, path: "/pair" });

@@ -1,8 +1,23 @@
 // A tenant with a device, its agent, and a person in front of the console: for the tests of screens that show devices and commands.
+import type { Page } from "playwright-core";
 import type { AgentOptions } from "../../agent-sim/agent/index.ts";
 import type { Chromium, Visitor } from "../kit/browser/chromium.ts";
 import { handlersOf, openAgent } from "../kit/gateway/agents.ts";
 import type { Caller, Device, TestTenant, World } from "../kit/gateway/world.ts";
+
+/** Filters a list by this and nothing else. */
+export const filterBy = async (page: Page, name: string, typed: string): Promise<void> => {
+  const remove = page.getByRole("button", { name: /^Remove the filter / });
+  while ((await remove.count()) > 0) await remove.first().click();
+  await page.getByRole("combobox", { name }).fill(typed);
+};
+
+/** The filters that stand as tokens in the line. */
+export const tokensOf = async (page: Page): Promise<readonly string[]> =>
+  (await page.getByRole("button", { name: /^Remove the filter / }).all()).reduce<Promise<string[]>>(
+    async (before, button) => [...(await before), ((await button.getAttribute("aria-label")) ?? "").replace("Remove the filter ", "")],
+    Promise.resolve([]),
+  );
 
 export interface Gate {
   /** Ends every `work` that runs, and all later ones. */

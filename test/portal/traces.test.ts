@@ -42,7 +42,7 @@ const openCaused = async (path: string) => {
   return { ...stage, ...stage.visitor, exports, traceId, spanId, commandId };
 };
 
-test("a program's spans, the gateway's call and the command's steps stand in one tree, and the chosen span says what it knows", async () => {
+test.concurrent("a program's spans, the gateway's call and the command's steps stand in one tree, and the chosen span says what it knows", async () => {
   const { page, problems, traceId, commandId, close } = await openCaused("/traces");
   const list = page.getByRole("grid", { name: "Traces" });
   await list.getByRole("row").filter({ hasText: "checkout" }).getByText("1 error").click();
@@ -74,7 +74,7 @@ test("a program's spans, the gateway's call and the command's steps stand in one
   await close();
 });
 
-test("a command leads to its trace, and the trace back to the command", async () => {
+test.concurrent("a command leads to its trace, and the trace back to the command", async () => {
   const { page, problems, traceId, commandId, close } = await openCaused("/commands?show=all");
   await page.getByRole("grid", { name: "Commands" }).getByText("ping").click();
   await page.getByRole("link", { name: traceId }).click();
@@ -86,7 +86,7 @@ test("a command leads to its trace, and the trace back to the command", async ()
   await close();
 });
 
-test("filters by service, operation, outcome, duration and device, and its URL brings them back", async () => {
+test.concurrent("filters by service, operation, outcome, duration and device, and its URL brings them back", async () => {
   const { page, problems, exports, device, close } = await openCaused("/traces");
   await exports([span({ name: "restock shelves" })], "warehouse");
   await page.reload({ waitUntil: "domcontentloaded" });
@@ -112,7 +112,7 @@ test("filters by service, operation, outcome, duration and device, and its URL b
   await close();
 });
 
-test("what a person changes here is a trace of its own, and looking at the console is none", async () => {
+test.concurrent("what a person changes here is a trace of its own, and looking at the console is none", async () => {
   const { visitor, owner, close } = await openStage(world, chromium, () => "/fleets");
   const { page, problems } = visitor;
   await page.getByRole("status").getByText("live", { exact: true }).waitFor();
@@ -128,7 +128,7 @@ test("what a person changes here is a trace of its own, and looking at the conso
   await close();
 });
 
-test("spans whose parents are missing or name each other in a circle are shown all the same", async () => {
+test.concurrent("spans whose parents are missing or name each other in a circle are shown all the same", async () => {
   const tenant = await world.tenant();
   const exports = await exporterOf(tenant);
   const [traceId, a, b] = [newTraceId(), newSpanId(), newSpanId()];
@@ -146,7 +146,7 @@ test("spans whose parents are missing or name each other in a circle are shown a
   await close();
 });
 
-test("the trace of another tenant is unknown", async () => {
+test.concurrent("the trace of another tenant is unknown", async () => {
   const [tenant, other] = [await world.tenant(), await world.tenant()];
   const traceId = newTraceId();
   await (await exporterOf(other))([span({ traceId, name: "foreign" })]);
@@ -157,13 +157,12 @@ test("the trace of another tenant is unknown", async () => {
   await close();
 });
 
-test("every page is without a finding in every look", { timeout: 120_000 }, async () => {
-  const { page, problems, traceId, spanId, close } = await openCaused("/settings");
+test.concurrent("every page is without a finding in every look", { timeout: 120_000 }, async () => {
+  const { page, problems, go, traceId, spanId, close } = await openCaused("/settings");
   const found: string[] = [];
   for (const path of ["/traces", `/traces/${traceId}`, `/traces/${traceId}?span=${spanId}`, "/traces?status=error&min=99999999"]) {
-    await page.goto(path, { waitUntil: "domcontentloaded" });
+    await go(path);
     await page.getByRole("status").getByText("live", { exact: true }).waitFor();
-    await expect.poll(() => page.locator("[data-skeleton]").count(), { timeout: 10_000 }).toBe(0);
     for (const finding of await findingsInEveryLook(page)) found.push(`${path}: ${finding}`);
   }
   expect(found).toEqual([]);

@@ -36,7 +36,7 @@ const arrived = (path: string, count: number) => eventually(() => expect(receive
 const openMade = async (more: object = {}) => {
   const path = newPath();
   const { webhookId } = await post("/webhooks", { url: receiver.url(path), events: ["fleet.*"], ...more });
-  await visitor.page.goto(`/webhooks/${webhookId}`, { waitUntil: "domcontentloaded" });
+  await visitor.go(`/webhooks/${webhookId}`);
   await visitor.page.getByRole("heading", { name: receiver.url(path) }).waitFor();
   return { path, webhookId, page: visitor.page };
 };
@@ -188,7 +188,7 @@ describe("a webhook", () => {
 test("the log of events shows what happens as it happens, with its data as text, and filters by type and subject", async () => {
   const { page } = visitor;
   await post("/fleets", { name: HOSTILE });
-  await page.goto("/events", { waitUntil: "domcontentloaded" });
+  await visitor.go("/events");
   await page.getByText("live", { exact: true }).waitFor();
   const device = await tenant.device();
   const { commandId } = await post(`/devices/${device.deviceId}/commands`, { type: "echo", payload: { says: HOSTILE } });
@@ -232,7 +232,7 @@ test("all of this went without a complaint of the browser", () => {
 test("a webhook of another tenant is unknown", async () => {
   const other = await world.tenant();
   const { webhookId } = await post("/webhooks", { url: receiver.url("/foreign"), events: ["*"] }, await other.user());
-  await visitor.page.goto(`/webhooks/${webhookId}`, { waitUntil: "domcontentloaded" });
+  await visitor.go(`/webhooks/${webhookId}`);
   await visitor.page.getByText("Unknown, or not yours.").waitFor();
   expect(await visitor.page.content()).not.toContain("/foreign");
 });
@@ -244,7 +244,7 @@ test("a viewer sees webhooks and events, but no action and no delivery, and noth
   await viewer.signIn(tenant.ownerId.replace("owner", "viewer"), { path: "/webhooks" });
   const { page } = viewer;
   await page.getByRole("grid", { name: "Webhooks" }).waitFor();
-  await page.goto(`/webhooks/${webhookId}`, { waitUntil: "domcontentloaded" });
+  await viewer.go(`/webhooks/${webhookId}`);
   await page.getByText("fleet.*", { exact: true }).waitFor();
   expect(await page.getByRole("button", { name: /Create|Change|Send|Rotate|Replay|Pause|^Delete/ }).count()).toBe(0);
   expect(await page.getByRole("heading", { name: "Deliveries" }).count()).toBe(0);
@@ -262,9 +262,8 @@ test("every page is without a finding in every look", { timeout: 120_000 }, asyn
   const before = visitor.problems.length;
   const found: string[] = [];
   for (const path of ["/webhooks", `/webhooks/${webhookId}`, `/webhooks/${webhookId}?delivery=${deliveryId}`, `/events?event=${body.data[0].eventId}`]) {
-    await page.goto(path, { waitUntil: "domcontentloaded" });
+    await visitor.go(path);
     await page.getByRole("status").getByText("live", { exact: true }).waitFor();
-    await expect.poll(() => page.locator("[data-skeleton]").count(), { timeout: 10_000 }).toBe(0);
     for (const finding of await findingsInEveryLook(page)) found.push(`${path}: ${finding}`);
   }
   expect(found).toEqual([]);

@@ -88,7 +88,8 @@ const restart = async (): Promise<void> => {
   gateway = await startGatewayProcess(sandbox.env);
 };
 
-describe("under load", { timeout: 120_000 }, () => {
+// An agent that finds no gateway for half a minute rightly waits a minute or two, and the fleet waits for it.
+describe("under load", { timeout: 300_000 }, () => {
   test("kill -9 under load loses no command and runs none twice", async () => {
     await disturbed(async () => {
       await gateway.end("SIGKILL");

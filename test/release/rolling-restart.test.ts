@@ -4,12 +4,12 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { createRandom, type PairedDevice, systemTime } from "../../agent-sim/agent/index.ts";
 import { createAgentGroup } from "../../agent-sim/fleet/agent-group.ts";
 import { createCommandTracker } from "../../agent-sim/fleet/command-tracker.ts";
-import { type Balancer, startBalancer } from "../flows/balancer.ts";
 import { type BootstrapCredentials, bootstrapTenant, createSandbox, type GatewayProcess, type Sandbox, startGatewayProcess } from "../flows/processes.ts";
 import { eventually } from "../kit/checks/eventually.ts";
 import { freePort } from "../kit/net/free-port.ts";
 import { createTestDatabase, withClient } from "../kit/stores/database.ts";
 import { startRedis, type TestRedis } from "../kit/stores/redis.ts";
+import { type Balancer, startBalancer } from "./balancer.ts";
 
 const NODES = 3;
 const AGENTS = 24;

@@ -56,13 +56,13 @@ export const EDITS: readonly Edit[] = [
 const {{record}} = createRoute({
   getParentRoute: () => root,
   path: "/{{feature}}/\${{record}}Id",
-  component: lazyRouteComponent(() => import("../screens/{{feature}}/{{one}}.tsx"), "{{Record}}Screen"),
+  component: lazyRouteComponent(() => import("../screens/{{feature}}/{{feature}}.tsx"), "{{Record}}Screen"),
 });
 `,
   ),
   before("portal/src/app/router.tsx", "    signIn,\n", "    {{group}},\n    {{record}},\n"),
-  before("portal/src/app/places.ts", '  { to: "/members"', '  { to: "/{{feature}}", word: "{{Words}}", needs: "{{permission}}:read" },\n'),
-  before("portal/src/api/freshness.ts", '  ["member", [', '  ["{{permission}}", [api.{{group}}.pathFilter()]],\n'),
+  before("portal/src/app/places.ts", '  { to: "/members"', '  { to: "/{{feature}}", word: "{{Words}}", under: "/settings", needs: "{{permission}}:read" },\n'),
+  before("portal/src/api/freshness.ts", '  ["member", [', '  ["{{permission}}", ["{{group}}"]],\n'),
 ];
 
 /** The path of each template's file. */
@@ -72,11 +72,8 @@ export const FILES: Readonly<Record<string, string>> = {
   schema: "prisma/schema/{{feature}}.prisma",
   migration: "prisma/migrations/{{stamp}}_{{table}}/migration.sql",
   feature: "server/features/{{feature}}/index.ts",
-  store: "server/features/{{feature}}/store.ts",
   test: "test/features/{{feature}}/{{feature}}.test.ts",
-  "screen-list": "portal/src/screens/{{feature}}/{{feature}}.tsx",
-  "screen-detail": "portal/src/screens/{{feature}}/{{one}}.tsx",
-  "screen-text": "portal/src/screens/{{feature}}/text.ts",
+  screen: "portal/src/screens/{{feature}}/{{feature}}.tsx",
   "screen-test": "test/portal/{{feature}}.test.ts",
 };
 

@@ -5,14 +5,17 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, sym
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { systemTime as time } from "../../../agent-sim/agent/index.ts";
 import { createComposeHost } from "../../../agent-sim/host/compose.ts";
 import type { Host } from "../../../agent-sim/host/host.ts";
 import { isAlive, nameProcess } from "../../../agent-sim/host/processes/proc.ts";
 import { CUT_MARK } from "../../../protocol/index.ts";
 import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
+import { createFastTime } from "../clocks.ts";
 import { desiredApp, freePort } from "./desired.ts";
+
+/** A docker that ignores SIGTERM is killed after two seconds, and each test here waits for that. */
+const time = createFastTime(3);
 
 let folder: string;
 let host: Host;

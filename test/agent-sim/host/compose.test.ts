@@ -32,6 +32,7 @@ const given = process.argv.slice(2);
 const verb = given[given.indexOf("--project-directory") + 2];
 const variables = given[given.indexOf("--env-file") + 1];
 const text = (path) => fs.existsSync(path) ? fs.readFileSync(path, "utf8") : null;
+if (given[0] === "inspect") { process.stdout.write(given.slice(3).map((id) => "2026-01-0" + id.slice(1) + "T00:00:00.123456789Z\\n").join("")); process.exit(0); }
 if (given[0] === "stats") { process.stdout.write(text(calls + ".stats") ?? ""); process.exit(0); }
 fs.appendFileSync(calls, JSON.stringify({ arguments: given, environment: process.env, variables: text(variables) }) + "\\n");
 if (verb === "up") {
@@ -41,7 +42,7 @@ if (verb === "up") {
 if (verb === "pull" && process.env.FULL) { process.stderr.write("write /x: no space left on device\\n"); process.exit(1); }
 if (verb === "config") process.stdout.write(text(resolved) ?? '{"services":{"web":{"image":"nginx:1.29","restart":"unless-stopped"}}}');
 if (verb === "down") fs.rmSync(state, { force: true });
-if (verb === "ps" && text(state)) process.stdout.write(JSON.stringify({ Name: "web-1", State: "running", Health: "healthy" }) + "\\n");
+if (verb === "ps" && text(state)) process.stdout.write(["c2", "c3", "c1"].map((ID) => JSON.stringify({ ID, Name: "web-1", State: "running", Health: "healthy" }) + "\\n").join(""));
 if (verb === "logs") process.stdout.write("\\u001b[2K2026-01-02T00:00:01Z the secret is \\u001b[31m${SECRET.slice(0, 9)}\\u001b[0m${SECRET.slice(9)}\\n2026-01-02T00:00:00Z started\\nweb-1 exited with code 0\\n");
 `;
 
@@ -75,6 +76,11 @@ const call = (verb: string): Call => {
 const at = (...names: readonly string[]): string => join(folder, "apps", app.appId, ...names);
 const next = (compose: string): DesiredApp => ({ ...app, revision: app.revision + 1, spec: { ...app.spec, compose } as DesiredApp["spec"] }); // as: it is one of compose
 
+test("tells when the last of its containers was started, as the engine says", async () => {
+  await host.apply(app);
+  await vi.waitFor(() => expect(host.report()[0]).toMatchObject({ startedAt: "2026-01-03T00:00:00.123Z" }), 20_000);
+  expect(await host.apply({ ...app, state: "stopped" })).not.toHaveProperty("startedAt");
+});
 test("brings a project up under the app's id, from its own folder, and waits until it is healthy", async () => {
   expect(await host.apply(app)).toMatchObject({ state: "running", health: "healthy", revision: 1 });
   const files = ["--file", at("compose.yaml"), "--env-file", at("variables.env"), "--project-directory", at()];

@@ -1,5 +1,5 @@
 // What every host does in the same way: installs, updates, rolls back, starts, stops and removes apps, refuses what it must not run, and shows logs.
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { HostFailure } from "../../../agent-sim/host/host.ts";
 import type { DesiredApp, ReportedApp } from "../../../protocol/records/apps/app-spec.ts";
 import { ReportedApp as Report } from "../../../protocol/records/apps/app-spec.ts";
@@ -38,6 +38,25 @@ describe.each([
     expect(answer).toMatchObject({ ...RUNS, appId: app.appId, revision: 1, ports: { http: port } });
     expect(harness.host.report()).toEqual([expect.objectContaining({ ...RUNS, appId: app.appId, memoryBytes: expect.any(Number) })]);
     expect(harness.changes.map(({ state }) => state)).toEqual(expect.arrayContaining(["installing", "running"]));
+  });
+  test("tells since when an app runs and how fast it answers its health check, and neither of one that is stopped", async () => {
+    const app = desiredApp(port);
+    const beforeMs = Date.now();
+    await harness.host.apply(app);
+    const first = await eventually(() => {
+      const said = reportOn(app);
+      expect(said).toMatchObject({ responseMs: expect.any(Number), startedAt: expect.any(String) });
+      return said;
+    });
+    expect(first?.responseMs).toBeGreaterThan(0);
+    // The kernel counts starts in hundredths of a second.
+    expect(Date.parse(first?.startedAt ?? "")).toBeGreaterThanOrEqual(beforeMs - 1_000);
+    expect(Date.parse(first?.startedAt ?? "")).toBeLessThanOrEqual(Date.now() + 1_000);
+    expect(reportOn(app)?.startedAt).toBe(first?.startedAt);
+    const again = await harness.host.restart(app);
+    expect(Date.parse(again.startedAt ?? "")).toBeGreaterThan(Date.parse(first?.startedAt ?? ""));
+    const stopped = await harness.host.apply({ ...app, state: "stopped" });
+    expect([stopped.startedAt, stopped.responseMs]).toEqual([undefined, undefined]);
   });
   test("an app that is as desired is left alone", async () => {
     const app = desiredApp(port);
@@ -108,31 +127,42 @@ describe.each([
   const spec = (differences: object): Partial<DesiredApp> => ({ spec: { ...desiredApp(1).spec, ...differences } as DesiredApp["spec"] }); // as: bad on purpose
   const environment = (more: object) => spec({ environment: { ...desiredApp(1).spec.environment, ...more } });
   const config = (more: object): Partial<DesiredApp> => ({ config: { port: 1, ...more } as DesiredApp["config"] }); // as: bad on purpose
-  test.each([
-    ["a program whose name leads elsewhere", spec({ program: "../fixture" }), "SPEC_INVALID"],
-    ["a program with an absolute name", spec({ program: "/bin/sh" }), "SPEC_INVALID"],
-    ["a volume whose name leads elsewhere", spec({ volumes: [{ name: ".." }] }), "SPEC_INVALID"],
-    ["a volume with an absolute name", spec({ volumes: [{ name: "/etc" }] }), "SPEC_INVALID"],
-    ["a variable with an impossible name", environment({ "a=b": { value: "x" } }), "SPEC_INVALID"],
-    ["a part that no version knows", spec({ command: "sh -c true" }), "SPEC_INVALID"],
-    ["a health check of an unknown port", spec({ ports: [] }), "SPEC_INVALID"],
-    ["a variable that would make the runtime load other code", environment({ NODE_OPTIONS: { value: "--import=x" } }), "VARIABLE_RESERVED"],
-    ["a variable that would find other programs", environment({ PATH: { config: "mode" } }), "VARIABLE_RESERVED"],
-    ["a variable with two sources", environment({ PORT: { value: "1" } }), "VARIABLE_TWICE"],
-    ["a list for a variable", config({ mode: ["serve"] }), "SPEC_INVALID"],
-    ["an object for a variable", config({ mode: {} }), "SPEC_INVALID"],
-    ["null for a variable", config({ mode: null }), "SPEC_INVALID"],
-    ["a text for a port", config({ port: "80" }), "CONFIG_INVALID"],
-    ["a port of no number", { config: { mode: "serve" } }, "CONFIG_INVALID"],
-    ["a NUL in a variable", config({ mode: "a\0b" }), "CONFIG_INVALID"],
-    ["a secret without a value", environment({ MORE: { secret: "MORE" } }), "SECRET_MISSING"],
-  ])("refuses %s, and what runs goes on", async (_what, differences, reason) => {
-    const app = desiredApp(port);
-    await harness.host.apply(app);
-    const bad: DesiredApp = { ...app, revision: 2, ...differences };
-    const given = differences.config?.["port"] === 1 ? { ...bad, config: { ...bad.config, port } } : bad;
-    expect(await failureOf(harness.host.apply(given))).toMatchObject({ stage: "refused", reason });
-    expect(reportOn(app)).toMatchObject({ state: "running", revision: 1, failure: { stage: "refused", reason, revision: 2 } });
+  describe("while an app runs", () => {
+    let running: Harness;
+    let app: DesiredApp;
+    let revision = 1;
+    beforeAll(async () => {
+      running = open();
+      app = desiredApp(await freePort());
+      await running.host.apply(app);
+    });
+    afterAll(() => running.close());
+
+    test.each([
+      ["a program whose name leads elsewhere", spec({ program: "../fixture" }), "SPEC_INVALID"],
+      ["a program with an absolute name", spec({ program: "/bin/sh" }), "SPEC_INVALID"],
+      ["a volume whose name leads elsewhere", spec({ volumes: [{ name: ".." }] }), "SPEC_INVALID"],
+      ["a volume with an absolute name", spec({ volumes: [{ name: "/etc" }] }), "SPEC_INVALID"],
+      ["a variable with an impossible name", environment({ "a=b": { value: "x" } }), "SPEC_INVALID"],
+      ["a part that no version knows", spec({ command: "sh -c true" }), "SPEC_INVALID"],
+      ["a health check of an unknown port", spec({ ports: [] }), "SPEC_INVALID"],
+      ["a variable that would make the runtime load other code", environment({ NODE_OPTIONS: { value: "--import=x" } }), "VARIABLE_RESERVED"],
+      ["a variable that would find other programs", environment({ PATH: { config: "mode" } }), "VARIABLE_RESERVED"],
+      ["a variable with two sources", environment({ PORT: { value: "1" } }), "VARIABLE_TWICE"],
+      ["a list for a variable", config({ mode: ["serve"] }), "SPEC_INVALID"],
+      ["an object for a variable", config({ mode: {} }), "SPEC_INVALID"],
+      ["null for a variable", config({ mode: null }), "SPEC_INVALID"],
+      ["a text for a port", config({ port: "80" }), "CONFIG_INVALID"],
+      ["a port of no number", { config: { mode: "serve" } }, "CONFIG_INVALID"],
+      ["a NUL in a variable", config({ mode: "a\0b" }), "CONFIG_INVALID"],
+      ["a secret without a value", environment({ MORE: { secret: "MORE" } }), "SECRET_MISSING"],
+    ])("refuses %s, and it goes on", async (_what, differences, reason) => {
+      revision += 1;
+      const bad: DesiredApp = { ...app, revision, ...differences };
+      const given = differences.config?.["port"] === 1 ? { ...bad, config: { ...bad.config, port: app.config["port"] ?? 0 } } : bad;
+      expect(await failureOf(running.host.apply(given))).toMatchObject({ stage: "refused", reason });
+      expect(running.host.report()).toMatchObject([{ appId: app.appId, state: "running", revision: 1, failure: { stage: "refused", reason, revision } }]);
+    });
   });
   test("a refused first revision is a failed app that can be removed", async () => {
     const app = desiredApp(port, { config: { port: "none" } });

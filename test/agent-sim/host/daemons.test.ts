@@ -83,6 +83,12 @@ test("a daemon that forgets its environment ends with its app where the agent ma
   expect(lives(daemon)).toBe(!hasCgroup);
   if (hasCgroup) expect(() => readdirSync(name.cgroup)).toThrow("ENOENT");
 });
+test("a cgroup that is busy for a moment after its last process is removed all the same", async () => {
+  let asked = 0;
+  const { app } = await start("daemon", { ...NO_CGROUPS, remove: () => ++asked === 3 });
+  await harness.host.apply({ ...app, state: "stopped" });
+  expect(asked).toBe(3);
+});
 test("a daemon of one app survives the stop of another one", async () => {
   const { daemon } = await start("daemon");
   const other = desiredApp(await freePort());

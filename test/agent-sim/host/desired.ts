@@ -8,15 +8,20 @@ export const newAppId = (): DesiredApp["appId"] => {
   return `app_${String(numbered).padStart(26, "0")}`;
 };
 
-/** A port that nobody has at the moment. */
-export const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
+const given = new Set<number>();
+/** A port that nobody has at the moment, and that no caller of this file was given. */
+export const freePort = async (): Promise<number> => {
+  const port = await new Promise<number>((resolve, reject) => {
     const server = createServer().on("error", reject);
     server.listen(0, () => {
       const address = server.address();
       server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
     });
   });
+  if (given.has(port)) return freePort();
+  given.add(port);
+  return port;
+};
 
 type Spec = DesiredApp["spec"];
 export type Differences = Partial<Omit<DesiredApp, "spec">> & { readonly spec?: Partial<Extract<Spec, { kind: "process" }>> };

@@ -2,8 +2,8 @@
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { systemTime as time } from "../../../agent-sim/agent/index.ts";
-import type { Host, Secrets } from "../../../agent-sim/host/host.ts";
+import { systemTime, type Time } from "../../../agent-sim/agent/index.ts";
+import type { DataHost, Host, Secrets } from "../../../agent-sim/host/host.ts";
 import { openProcessHost } from "../../../agent-sim/host/processes/process-host.ts";
 import type { ProcessHostOptions } from "../../../agent-sim/host/processes/settings.ts";
 import { createSimulatedHost } from "../../../agent-sim/host/simulated.ts";
@@ -30,7 +30,7 @@ const secretsFrom = (harness: { secrets: Secrets | null }) => async (): Promise<
   return harness.secrets;
 };
 
-export const openSimulated = (): Harness => {
+export const openSimulated = (time: Time = systemTime): Harness => {
   const given: { secrets: Secrets | null } = { secrets: { SECRET } };
   const failures = { starting: 0 };
   const changes: ReportedApp[] = [];
@@ -51,9 +51,10 @@ export const openSimulated = (): Harness => {
 export const PROGRAMS = join(import.meta.dirname, "programs");
 
 export interface ProcessHarness extends Harness {
+  readonly host: DataHost;
   readonly folder: string;
   /** Opens the folder again, as a new agent does. The host before it keeps its hands off. */
-  reopen(differences?: Partial<ProcessHostOptions>): Promise<Host>;
+  reopen(differences?: Partial<ProcessHostOptions>): Promise<DataHost>;
 }
 
 /** Removes every app through a host, so that no process outlives its test. */
@@ -70,10 +71,10 @@ export const openProcesses = (differences: Partial<ProcessHostOptions> = {}): Pr
   const folder = mkdtempSync(join(tmpdir(), "process-host-"));
   const given: { secrets: Secrets | null } = { secrets: { SECRET } };
   const changes: ReportedApp[] = [];
-  const open = (more: Partial<ProcessHostOptions>): Host =>
+  const open = (more: Partial<ProcessHostOptions>): DataHost =>
     openProcessHost({
       folder,
-      time,
+      time: systemTime,
       programs: PROGRAMS,
       secretsOf: secretsFrom(given),
       onChange: (app) => changes.push(app),

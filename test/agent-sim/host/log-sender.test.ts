@@ -3,7 +3,7 @@ import { closeSync, ftruncateSync, mkdtempSync, openSync, readFileSync, rmSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { type HttpAnswer, NoAnswer, systemTime as time } from "../../../agent-sim/agent/index.ts";
+import { type HttpAnswer, NoAnswer, systemTime, type Time } from "../../../agent-sim/agent/index.ts";
 import type { Host } from "../../../agent-sim/host/host.ts";
 import { toLogLine } from "../../../agent-sim/host/log-line.ts";
 import { createLogSender } from "../../../agent-sim/host/log-sender.ts";
@@ -11,6 +11,7 @@ import { followLog, tailLog } from "../../../agent-sim/host/processes/log-file.t
 import { CUT_MARK, LogChunkHead, MAX_CHUNK_BYTES } from "../../../protocol/index.ts";
 import { readChunk } from "../../../server/features/apps/logs/chunk.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
+import { createFastTime } from "../clocks.ts";
 import { desiredApp, freePort } from "./desired.ts";
 import { openProcesses, openSimulated, SECRET } from "./harness.ts";
 
@@ -24,7 +25,7 @@ const answered = (status: number, data: object = {}, headers = {}): HttpAnswer =
 type Answering = (attempt: number) => HttpAnswer | Promise<HttpAnswer>;
 
 /** A gateway that reads chunks as the real one does. */
-const openSender = (host: Pick<Host, "tail" | "follow">, answer: Answering = () => answered(200, { watched: true })) => {
+const openSender = (host: Pick<Host, "tail" | "follow">, answer: Answering = () => answered(200, { watched: true }), time: Time = systemTime) => {
   const texts: string[] = [];
   const sender = createLogSender({
     host,
@@ -106,7 +107,7 @@ describe("the end of a log", () => {
     const [enough, lengths] = [new AbortController(), [] as number[]];
     ended.push(() => enough.abort());
     const reading = (async () => {
-      for await (const line of followLog({ folder, time, signal: enough.signal, isOver: () => false })) lengths.push(line.length);
+      for await (const line of followLog({ folder, time: systemTime, signal: enough.signal, isOver: () => false })) lengths.push(line.length);
     })();
     const append = (text: string): void => writeFileSync(join(folder, "log"), text, { flag: "a" });
     await eventually(() => {
@@ -150,9 +151,9 @@ describe("what comes", () => {
   });
   test("ends with its time, and is extended by the same id", async () => {
     const host = hostOf([]);
-    const { sender, chunks } = openSender(host);
-    sender.follow({ ...order, seconds: 1 });
-    sender.follow({ ...order, seconds: 2 });
+    const { sender, chunks } = openSender(host, undefined, createFastTime(20));
+    sender.follow({ ...order, seconds: 4 });
+    sender.follow({ ...order, seconds: 8 });
     await eventually(() => expect(host.aborted()).toBe(true));
     expect(chunks().map(({ n }) => n)).toEqual([1]);
   });
@@ -221,7 +222,7 @@ describe("hosts", () => {
   test("that are simulated log the same for the same seed", async () => {
     const texts = await Promise.all(
       [1, 2].map(async () => {
-        const { host, close } = openSimulated();
+        const { host, close } = openSimulated(createFastTime(10));
         ended.push(close);
         const app = { ...desiredApp(8_080), appId: "app_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R" as const };
         await host.apply(app);

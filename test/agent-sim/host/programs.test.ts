@@ -71,7 +71,7 @@ test.each([
   ["status-page", { STATUS_TARGETS: "a=http://a.example,a=http://b.example" }, /two targets/],
 ])("%s with %o ends with code 1 and says why", (program, variables, message) => {
   const env = { PORT: String(port), DATA_DIR: folder, ...variables };
-  const { status, stderr } = spawnSync(process.execPath, [fileOf(program)], { env, encoding: "utf8", timeout: 10_000 });
+  const { status, stderr } = spawnSync(process.execPath, [fileOf(program)], { env, encoding: "utf8", timeout: 20_000 });
   expect(status).toBe(1);
   expect(stderr).toMatch(message);
 });

@@ -32,7 +32,13 @@ export const queueOnce = ({ credentials }: Pick<Rig, "credentials">, http: Http,
     });
 };
 
-export const askMeanwhile = async (rig: Rig, deviceId: string, during: () => boolean, latestMs = LATEST_MS): Promise<Asked> => {
+export interface AskOptions {
+  readonly during: () => boolean;
+  readonly latestMs?: number;
+  readonly everyMs?: number;
+}
+
+export const askMeanwhile = async (rig: Rig, deviceId: string, { during, latestMs = LATEST_MS, everyMs = EVERY_MS }: AskOptions): Promise<Asked> => {
   const http = createHttp(urlOf(rig.apiProxy), 32);
   const answers: Asked["answers"] = {
     "503 with retry advice": 0,
@@ -58,7 +64,7 @@ export const askMeanwhile = async (rig: Rig, deviceId: string, during: () => boo
   const asking: Promise<void>[] = [];
   while (during()) {
     asking.push(askOnce());
-    await pause(time, EVERY_MS);
+    await pause(time, everyMs);
   }
   await Promise.all(asking);
   http.close();

@@ -47,7 +47,7 @@ export const createNode = async (name: string, env: Readonly<Record<string, stri
       child = startChild({
         command: process.execPath,
         words: [program],
-        env: { ...plainEnv(), ...env, NODE_ID: name, PORT: String(port), INTERNAL_PORT: "0" },
+        env: { ...plainEnv(), EDGE_PORT: "0", ...env, NODE_ID: name, PORT: String(port), INTERNAL_PORT: "0" },
       });
       await child.waitFor("is ready at", READY_MS);
     },

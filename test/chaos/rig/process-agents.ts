@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
-import { mkdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { callWithRetry, IssuedIdentity, packageRoot, refusal } from "../../../agent-sim/agent/index.ts";
@@ -17,11 +17,13 @@ import { type Rig, urlOf } from "./rig.ts";
 
 const PROVISION_MS = 60_000;
 const PROGRAM = ["dist", "agent-sim", "main.js"];
-/** Longer than any run; with a time it connects at once. */
+/** Longer than any run; an agent with a time connects at once. */
 const SECONDS = "3600";
 
 export interface ProcessAgent {
   readonly deviceId: string;
+  /** Where it keeps its apps. */
+  readonly data: string;
   readonly deaths: number;
   start(): void;
   /** kill -9, and a new start. */
@@ -60,11 +62,13 @@ const provisionRaw = async ({ http, credentials }: Rig, count: number): Promise<
 
 export interface ProcessAgentOptions {
   readonly folder: string;
-  /** Control: the agent finds no trace of the processes that it has started. */
-  readonly forgets: boolean;
+  /** Control: a killed agent leaves a process in each app's folder that neither its records nor the mark in its environment betray. */
+  readonly leavesStrays: boolean;
+  /** Where the agents look for programs first, such as for a restic that a control has spoilt. */
+  readonly programs?: string;
 }
 
-const create = async (rig: Rig, identity: unknown, { folder, forgets }: ProcessAgentOptions): Promise<ProcessAgent> => {
+const create = async (rig: Rig, identity: unknown, { folder, leavesStrays, programs }: ProcessAgentOptions): Promise<ProcessAgent> => {
   const { device_id: deviceId } = IssuedIdentity.parse(identity);
   const data = join(folder, deviceId);
   const file = join(folder, `${deviceId}.json`);
@@ -77,11 +81,13 @@ const create = async (rig: Rig, identity: unknown, { folder, forgets }: ProcessA
     const leader = app.folder.readProcess();
     return leader === null ? [] : membersOf(leader, app.folder.path);
   };
+  const env = { ...plainEnv(), ...(programs === undefined ? {} : { PATH: `${programs}:${process.env["PATH"]}` }) };
   const start = (): void => {
-    state.child = startChild({ command: process.execPath, words: [...words, "--url", urlOf(rig.agentProxy), "--seconds", SECONDS], env: plainEnv() });
+    state.child = startChild({ command: process.execPath, words: [...words, "--url", urlOf(rig.agentProxy), "--seconds", SECONDS], env });
   };
   return {
     deviceId,
+    data,
     get deaths() {
       return state.deaths;
     },
@@ -89,7 +95,7 @@ const create = async (rig: Rig, identity: unknown, { folder, forgets }: ProcessA
     kill: async () => {
       await state.child?.kill();
       state.deaths += 1;
-      if (forgets) for (const { appId } of apps()) await rm(join(data, "apps", appId, "pid"), { force: true });
+      if (leavesStrays) for (const app of apps()) startChild({ command: "sleep", words: [SECONDS], env: { PATH: process.env["PATH"] }, cwd: app.folder.path });
       start();
     },
     stop: async () => void (await state.child?.stop()),

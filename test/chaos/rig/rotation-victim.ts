@@ -52,5 +52,5 @@ if (keys.rotating) {
   await until(time, () => !keys.rotating, { everyMs: 20, withinMs: WITHIN_MS });
   stop();
 } else if (keys.secret === member.secret)
-  await rotation.handler.run({}, { signal: new AbortController().signal, progress: () => undefined, traceparent: null });
+  await rotation.handler.run({}, { commandId: "cmd_1", signal: new AbortController().signal, progress: () => undefined, traceparent: null });
 process.exit(0);

@@ -81,3 +81,44 @@ export const SOME_FAILURES_ARE_LOST = spoil(
   "insert",
   "if new.type = 'deployment.failed' and md5(new.subject_id) < '8' then return null; end if;",
 );
+
+/** A sabotage that ends before the next one begins. */
+const passing = (table: string, when: "insert" | "update", body: string) => ({
+  make: spoil(table, when, body),
+  undo: `drop function spoil_${table}_${when}() cascade;`,
+});
+
+/** Steps stay between their reads and their writes, so two that nothing keeps apart overlap. */
+export const STEPS_TAKE_LONG = {
+  make: `create function slow_steps() returns trigger language plpgsql as $slow$ begin perform pg_sleep(1.2); return null; end $slow$;
+    create trigger slow_steps before update on rollout_devices for each statement execute function slow_steps();`,
+  undo: "drop function slow_steps() cascade;",
+};
+
+/** The figures of a rollout are not written with its rows, and some never, as by a node that was killed in between. */
+export const COUNTERS_ARE_WRITTEN_BESIDE = passing(
+  "rollouts",
+  "update",
+  "if old.ordered > 0 and random() < 0.4 then new.ordered := old.ordered; new.succeeded := old.succeeded; new.pending := old.pending; end if;",
+);
+
+/** Orders are written after the rows that tell of them, and some never. */
+const LOST_ORDER = "if md5(new.command_id) < '6' then return null; end if;";
+export const ORDERS_COME_AFTER_THE_COMMIT = {
+  make: spoil("commands", "insert", LOST_ORDER) + spoil("command_queue", "insert", LOST_ORDER),
+  undo: "drop function spoil_commands_insert() cascade; drop function spoil_command_queue_insert() cascade;",
+};
+
+/** A rollout takes a thousand devices for done in each phase, so its ramp bounds nothing. */
+export const RAMP_IS_OPEN = passing(
+  "rollouts",
+  "update",
+  "new.phases := (select jsonb_agg(p || jsonb_build_object('succeeded', 1000)) from jsonb_array_elements(new.phases) p);",
+);
+
+/** The counts of a bulk operation are not written with its items, and some never. */
+export const ITEMS_ARE_COUNTED_BESIDE = spoil(
+  "bulk_operations",
+  "update",
+  "if new.succeeded > old.succeeded and random() < 0.4 then new.succeeded := old.succeeded; new.pending := old.pending; end if;",
+);

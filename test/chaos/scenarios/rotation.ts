@@ -75,7 +75,7 @@ const rotateOverGatewayDeath = async (rig: Rig, member: PairedDevice, { file, st
   await begin(rig, http, member);
   const keys = openFileKeys(file, member.secret);
   const rotation = createRotation({ keys, http, deviceId: member.deviceId, identity: member, sign: signer(1), time, random: Math.random, stampMs });
-  await rotation.handler.run({}, { signal: new AbortController().signal, progress: () => undefined, traceparent: null });
+  await rotation.handler.run({}, { commandId: "cmd_1", signal: new AbortController().signal, progress: () => undefined, traceparent: null });
 };
 
 /** Returns whether the agent died at its point; its second life runs to its end. */

@@ -33,7 +33,13 @@ describe("nodes", () => {
   afterAll(() => db.close());
 
   const start = (
-    given: { readonly nodeId?: string; readonly pid?: number; readonly bus?: ReturnType<typeof openMemoryBus>; readonly connections?: number } = {},
+    given: {
+      readonly nodeId?: string;
+      readonly pid?: number;
+      readonly bus?: ReturnType<typeof openMemoryBus>;
+      readonly connections?: number;
+      readonly through?: Db;
+    } = {},
   ) => {
     const state = { draining: false };
     const nodeId = given.nodeId ?? newId("node");
@@ -46,7 +52,7 @@ describe("nodes", () => {
     };
     const feature = createAdmin({
       ownListeners: { published: () => [], learn: () => undefined },
-      db,
+      db: given.through ?? db,
       bus,
       node,
       channelOf: (id) => `node:${id}`,
@@ -117,6 +123,23 @@ describe("nodes", () => {
     expect(await young.list()).toEqual([old.nodeId]);
     await young.feature.close();
     expect(await young.list()).toEqual([]);
+  });
+
+  test("a node that closes while it writes its row leaves none", async () => {
+    await empty();
+    let release = (): void => undefined;
+    let held = Promise.resolve();
+    const through: Db = { ...db, query: async <Row>(text: string, values?: readonly unknown[]) => held.then(() => db.query<Row>(text, values)) };
+    const closing = start({ through });
+    await closing.feature.open();
+    held = new Promise((resolve) => (release = resolve));
+    const beating = closing.beat();
+    const closed = closing.feature.close();
+    // Time for a close that would not wait.
+    for (let round = 0; round < 100; round += 1) if ((await db.query("select 1 from gateway_nodes")).length === 0) break;
+    release();
+    await Promise.all([beating, closed]);
+    expect(await start().list()).toEqual([]);
   });
 
   test("a node drains when it is told over the bus, or with its next beat when that message was lost", async () => {

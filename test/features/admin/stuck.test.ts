@@ -123,6 +123,14 @@ const MAKE: Record<StuckItem["kind"], () => Promise<string>> = {
     );
     return notificationId;
   },
+  many_step_failing: async () => {
+    await sql(
+      `insert into many_work (tenant_id, record_id, kind, priority, engine, step_at, failures, last_error)
+       values ($1, 'rlt_1', 'rollout', 1, 1, now() + interval '30 seconds', 5, 'Error: no')`,
+      [tenant.tenantId],
+    );
+    return "rlt_1";
+  },
   job_failing: async () => {
     await sql(
       "insert into job_runs (node_id, name, started_at, duration_ms, runs, failures, failed_since, error) values ('n', 'some.job', now(), 1, 9, 3, now(), 'Error: no')",

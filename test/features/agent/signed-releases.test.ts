@@ -34,7 +34,7 @@ const offered = async (fileOf: (channel: string) => string) => {
   const channel = `channel-${channels++}`;
   await writeFile(join(folder, `${channel}.release.json`), fileOf(channel));
   const read = async () => (await world.call(device.as, "GET", `/v1/agent/updates/latest?platform=linux&arch=x64&channel=${channel}`)).body.data;
-  await expect.poll(async () => (await read()).release, { timeout: 5_000 }).not.toBeNull();
+  await expect.poll(async () => (await read()).release, { timeout: 20_000 }).not.toBeNull();
   return { offer: await read(), own: { ...OWN, channel } };
 };
 /** What agents of version 0.2 do. */

@@ -349,12 +349,15 @@ test("the evaluation's number of statements does not grow with devices or rules,
   expect((await own.alerts("?status=open")).filter(({ type }) => type === "device.memory")).toMatchObject([{ targetCount: 150, activeCount: 150 }]);
 });
 
-test("each tenant begins with rules for silent devices and full disks, once", async () => {
+test("each tenant begins with rules for silent devices, full disks, old backups and rollouts that stand still, once", async () => {
   const own = await rig.open();
   const list = async () => (await own.call("GET", "/alert-rules?sort=name")).body.data;
   expect((await list()).map(({ metric, threshold, createdBy }: Record<string, unknown>) => [metric, threshold, createdBy])).toEqual([
     ["device.offline_seconds", 600, "system"],
     ["device.disk", 90, "system"],
+    ["backup.age_hours", 26, "system"],
+    ["rollout.stopped", 0, "system"],
+    ["rollout.waiting_seconds", 86_400, "system"],
   ]);
   for (const { ruleId } of await list()) await own.call("DELETE", `/alert-rules/${ruleId}`);
   await rig.evaluate();

@@ -224,7 +224,7 @@ describe("privilege escalation", () => {
     const strong = await world.call.apiKeys.create(scope, { name: "k", role: "owner" });
     expect(await failureOf(world.call.apiKeys.create(admin, { name: "k", role: "owner" }))).toMatchObject({
       code: "PRIVILEGE_ESCALATION",
-      details: { permissions: ["tenant:delete", "billing:write", "tenant:transfer"] },
+      details: { permissions: ["tenant:delete", "billing:write", "tenant:transfer", "backup:recover"] },
     });
     expect(await failureOf(world.call.apiKeys.rotate(admin, { keyId: strong.keyId }))).toMatchObject({ code: "PRIVILEGE_ESCALATION" });
     expect(await find(strong.apiKey)).toMatchObject({ status: "active", role: "owner" });

@@ -15,7 +15,7 @@ afterAll(async () => {
 });
 
 /** The statements that the gateway sends about apps while `work` runs: their first words and their tables. */
-const OF_APPS = /\b(apps|deployments|desired_versions|app_snapshots|deployment_revisions)\b/;
+const OF_APPS = /\b(apps|app_metrics|deployments|desired_versions|app_snapshots|deployment_revisions)\b/;
 const statementsOf = async (work: () => Promise<unknown>): Promise<readonly string[]> => {
   const spy = vi.spyOn(pg.Client.prototype, "query");
   try {
@@ -51,18 +51,34 @@ test("a deployment writes and locks fourteen times until it is active, however m
   expect(seventh.map((text) => text.slice(0, 40)).sort()).toEqual(first.map((text) => text.slice(0, 40)).sort());
   expect(first.length).toBeLessThanOrEqual(14);
 });
-test("a report that changes nothing writes nothing and reads the same for one app as for many", async () => {
+test("a report that changes nothing but figures is one statement that writes, and reads the same for one app as for many", async () => {
   const [one, many] = [await running(1), await running(4)];
-  const [few, more] = [await statementsOf(() => one.rig.report(1, ...one.reports)), await statementsOf(() => many.rig.report(4, ...many.reports))];
-  expect(more.filter(isWrite)).toEqual([]);
+  const figures = { cpuPercent: 7, memoryBytes: 2_097_152, responseMs: 3 };
+  const changed = many.reports.map((said) => ({ ...said, ...figures }));
+  const [few, more] = [await statementsOf(() => one.rig.report(1, ...one.reports)), await statementsOf(() => many.rig.report(4, ...changed))];
+  expect(more.filter(isWrite)).toEqual([expect.stringContaining("insert into app_metrics")]);
   expect(more).toHaveLength(few.length);
+  for (const path of many.paths) expect((await many.rig.ask(path)).reported).toMatchObject(figures);
+});
+test("a report that knows a newer version and otherwise says the same writes no app by itself", async () => {
+  const { rig, reports, paths } = await running(3);
+  const [id = "", ...others] = paths.map((path) => path.slice("GET /apps/".length));
+  await rig.ask(`POST /apps/${id}/stop`);
+  await rig.until(`/apps/${id}`, "stopped");
+  const [first, ...rest] = reports;
+  if (first === undefined) throw new Error("no app");
+  const said = { ...first, state: "stopped" as const };
+  const written = await statementsOf(() => rig.report(4, said, ...rest));
+  expect(written.filter(isWrite)).toEqual([expect.stringContaining("insert into app_metrics")]);
+  const versions = await world.sql.query("select reported_version from apps where app_id = any($1)", [[id, ...others]]);
+  expect(versions.rows).toEqual(reports.map(() => ({ reported_version: 4 })));
 });
 test("of a report that changes one app only that app is written", async () => {
   const { rig, reports, paths } = await running(3);
   const [first, ...others] = reports;
   if (first === undefined) throw new Error("no app");
   const written = await statementsOf(() => rig.report(3, { ...first, restarts: 1 }, ...others));
-  expect(written.filter(isWrite)).toHaveLength(2);
+  expect(written.filter(isWrite).map((text) => text.slice(0, 6))).toEqual(["select", "UPDATE", "with s"]);
   const shown = await Promise.all(paths.map((path) => rig.ask(path)));
   expect(shown.map(({ reported }) => reported.restarts)).toEqual([1, 0, 0]);
 });

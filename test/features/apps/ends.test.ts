@@ -1,15 +1,19 @@
-// Every way in which a command of an app can end, every refusal of a verb, and what events of apps reach.
+// Every way in which a command of an app can end, every refusal of a verb, and what events of apps reach. Jobs carry these things on, so the tests, each
+// with a device of its own, wait beside each other.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { APP_STATUSES, DEPLOYMENT_STATUSES } from "../../../protocol/index.ts";
 import { newId } from "../../../server/core/ids.ts";
 import { canMoveApp } from "../../../server/features/apps/states.ts";
 import { canMoveDeployment } from "../../../server/features/deployments/states.ts";
+import { eventually } from "../../kit/checks/eventually.ts";
+import { runJob } from "../../kit/gateway/run-job.ts";
 import { startWorld, type World } from "../../kit/gateway/world.ts";
 import { startReceiver } from "../../kit/net/receiver.ts";
 import { failureIn, openRig, type Rig, reportOf } from "./kit.ts";
 
 /** Jobs end commands, relay events and evaluate rules. */
-const SOON = { timeout: 20_000 };
+const SOON_MS = 20_000;
+const becomes = (ask: () => unknown, wanted: unknown): Promise<void> => eventually(async () => expect(await ask()).toEqual(wanted), SOON_MS);
 
 let world: World;
 const open: Rig[] = [];
@@ -27,7 +31,7 @@ const rigged = async (options?: { readonly online: boolean }): Promise<Rig> => {
   return rig;
 };
 
-describe("a deployment whose command", () => {
+describe.concurrent("a deployment whose command", () => {
   /** Its agent polls over HTTP and answers by hand. */
   const polled = async () => {
     const rig = await rigged({ online: false });
@@ -99,7 +103,7 @@ describe("a deployment whose command", () => {
   });
 });
 
-describe("a verb in a state that does not list it answers 409 with from, to and allowed", () => {
+describe.concurrent("a verb in a state that does not list it answers 409 with from, to and allowed", () => {
   const APP_VERBS = [
     ["POST", "/start", "start"],
     ["POST", "/stop", "stop"],
@@ -150,7 +154,7 @@ describe("a verb in a state that does not list it answers 409 with from, to and 
   });
 });
 
-test("drift is shown, and an agent that thinks it is done is told to carry out the desired state again", async () => {
+test.concurrent("drift is shown, and an agent that thinks it is done is told to carry out the desired state again", async () => {
   const rig = await rigged();
   const { appId } = await rig.ask("POST /apps", { appType: "key-value", deviceId: rig.device.deviceId });
   await rig.until(`/apps/${appId}`, "running");
@@ -166,7 +170,7 @@ test("drift is shown, and an agent that thinks it is done is told to carry out t
   expect(rig.orders).toHaveLength(1);
 });
 
-test("events of every transition reach a webhook in their order, and a failure opens an alert", async () => {
+test.concurrent("events of every transition reach a webhook in their order, and a failure opens an alert", async () => {
   const rig = await rigged();
   const receiver = await startReceiver();
   await rig.ask("POST /webhooks", { url: receiver.url("/apps"), events: ["app.*", "deployment.*"] });
@@ -179,20 +183,22 @@ test("events of every transition reach a webhook in their order, and a failure o
     const bodies = receiver.at("/apps").map(({ body }) => JSON.parse(body));
     return bodies.filter(({ data }) => (data.deploymentId === subject && !("appType" in data)) || data.appId === subject).map(({ type }) => type as string);
   };
-  await expect.poll(() => told(deploymentId), SOON).toEqual(await rig.eventsOf(deploymentId));
+  await becomes(() => told(deploymentId), await rig.eventsOf(deploymentId));
   expect(await rig.eventsOf(appId)).toEqual(["app.created", "app.failed"]);
-  await expect
-    .poll(async () => (await rig.ask("GET /alerts")).map(({ type }: { type: string }) => type).sort(), SOON)
-    .toEqual(["app.failed", "deployment.failed"]);
+  const alerted = async (): Promise<readonly string[]> => {
+    await runJob(world, "alerts.evaluate");
+    return (await rig.ask("GET /alerts")).map(({ type }: { type: string }) => type).sort();
+  };
+  await becomes(alerted, ["app.failed", "deployment.failed"]);
   await receiver.close();
 });
 
-test("a removed app leaves lists, counts and desired state, and its row for a month", async () => {
+test.concurrent("a removed app leaves lists, counts and desired state, and its row for a month", async () => {
   const rig = await rigged();
   const { appId } = await rig.ask("POST /apps", { appType: "key-value", deviceId: rig.device.deviceId, name: newId("n") });
   await rig.until(`/apps/${appId}`, "running");
   await rig.ask(`DELETE /apps/${appId}`);
-  await expect.poll(() => rig.refusal(`GET /apps/${appId}`), SOON).toEqual([404, "APP_NOT_FOUND", { appId }]);
+  await becomes(() => rig.refusal(`GET /apps/${appId}`), [404, "APP_NOT_FOUND", { appId }]);
   expect(await rig.ask("GET /apps")).toEqual([]);
   expect((await rig.ask("GET /agent/desired-state", undefined, rig.device.as)).apps).toEqual([]);
   for (const route of [`GET /apps/${appId}/secrets`, `GET /apps/${appId}/snapshots`, `POST /apps/${appId}/start`, `DELETE /apps/${appId}`])

@@ -3,7 +3,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { systemTime } from "../../../agent-sim/agent/index.ts";
 import type { Host } from "../../../agent-sim/host/host.ts";
 import { createLogHandlers } from "../../../agent-sim/host/log-handlers.ts";
-import type { LogBatch } from "../../../protocol/index.ts";
+import { AppSpec, type LogBatch } from "../../../protocol/index.ts";
 import { newId } from "../../../server/core/ids.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
 import { openAgent } from "../../kit/gateway/agents.ts";
@@ -53,7 +53,7 @@ export const insertApp = async (
   { reported = true, deploymentId = null as string | null } = {},
 ): Promise<string> => {
   const appId = newId("app");
-  const content = [JSON.stringify({ port: 8_701 }), JSON.stringify({ kind: "process", program: "key-value", health: {} })];
+  const content = [JSON.stringify({ port: 8_701 }), JSON.stringify(AppSpec.parse({ kind: "process", program: "key-value", health: {} }))];
   await world.sql.query(
     `insert into apps (app_id, tenant_id, device_id, deployment_id, app_type, template_version, name, status, config, spec, desired_version, created_by, reported)
      values ($1, $2, $3, $4, 'key-value', '1.0.0', 'store', 'running', $5, $6, 1, 'user:u', $7)`,

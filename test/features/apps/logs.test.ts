@@ -1,4 +1,5 @@
-// Logs of apps: their end and what comes, from a real agent over one node or two, to those who may read them and no further.
+// Logs of apps: their end and what comes, from a real agent over one node or two, to those who may read them and no further. Each test has
+// a device of its own, and most wait for its agent, so they run beside each other; the last one takes Redis away from all.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CUT_MARK, type LogBatch, MAX_CHUNK_BYTES } from "../../../protocol/index.ts";
 import { newId } from "../../../server/core/ids.ts";
@@ -8,7 +9,8 @@ import { type Answer, type Caller, startWorld, type World } from "../../kit/gate
 import { startRedis, type TestRedis } from "../../kit/stores/redis.ts";
 import { insertApp, type LoggedDevice, openLoggedDevice, openViewer, type Viewer } from "./logs-kit.ts";
 
-const SOON = { timeout: 20_000 };
+const SOON_MS = 20_000;
+const becomes = (ask: () => unknown, wanted: unknown): Promise<void> => eventually(async () => expect(await ask()).toEqual(wanted), SOON_MS);
 const SETTINGS = { appLogs: { renewEveryMs: 100, tailBudgetMs: 3_000 } };
 
 let redis: TestRedis;
@@ -54,7 +56,7 @@ const followIdOf = async ({ tenant }: LoggedDevice): Promise<string> => {
   return rows[0].id;
 };
 
-describe("the end of a log", () => {
+describe.concurrent("the end of a log", () => {
   test("comes from the device, the newest lines, oldest first", async () => {
     const device = await logged();
     device.host.write("one", "two", "three");
@@ -95,31 +97,31 @@ describe("the end of a log", () => {
     device.host.write("only for your eyes");
     await read(device);
     const stored = async () => (await world.sql.query("select output from commands where tenant_id = $1", [device.tenant.tenantId])).rows;
-    await expect.poll(stored, SOON).toEqual([{ output: { lines: 1 } }]);
+    await becomes(stored, [{ output: { lines: 1 } }]);
   });
 });
 
-describe("a log that is followed", () => {
+describe.concurrent("a log that is followed", () => {
   test("shows every viewer on every node the lines in their order", async () => {
     const device = await logged(second.url);
     const [here, there] = [await watch(device), await watch(device, { url: second.url })];
-    await expect.poll(() => device.host.followers(), SOON).toBe(2);
+    await becomes(() => device.host.followers(), 2);
     const lines = Array.from({ length: 300 }, (_, n) => `line ${n}`);
     device.host.write(...lines);
-    await expect.poll(() => [here.texts(), there.texts()], SOON).toEqual([lines, lines]);
+    await becomes(() => [here.texts(), there.texts()], [lines, lines]);
   });
   test("asks the agent once for all viewers of a node, and not for longer than somebody watches", async () => {
     const device = await logged();
     const [one, other] = [await watch(device), await watch(device)];
     device.host.write("hello");
-    await expect.poll(() => [one.texts(), other.texts()], SOON).toEqual([["hello"], ["hello"]]);
+    await becomes(() => [one.texts(), other.texts()], [["hello"], ["hello"]]);
     expect(device.host.followers()).toBe(1);
     one.close();
     device.host.write("still here");
-    await expect.poll(() => other.texts(), SOON).toEqual(["hello", "still here"]);
+    await becomes(() => other.texts(), ["hello", "still here"]);
     other.close();
     device.host.write("nobody");
-    await expect.poll(() => device.host.followers(), SOON).toBe(0);
+    await becomes(() => device.host.followers(), 0);
     const { rows } = await world.sql.query("select count(*)::int as n from commands where tenant_id = $1 and type = 'app.logs.follow'", [
       device.tenant.tenantId,
     ]);
@@ -128,13 +130,13 @@ describe("a log that is followed", () => {
   test("tells a viewer that the device is away, and goes on when it is back", async () => {
     const device = await logged();
     await device.stop();
-    await expect.poll(async () => (await read(device)).body.code, SOON).toBe("DEVICE_OFFLINE");
+    await becomes(async () => (await read(device)).body.code, "DEVICE_OFFLINE");
     const viewer = await watch(device);
-    await expect.poll(() => viewer.batches.at(-1)?.notice).toBe("device_offline");
+    await becomes(() => viewer.batches.at(-1)?.notice, "device_offline");
     await device.start();
-    await expect.poll(() => device.host.followers(), SOON).toBe(1);
+    await becomes(() => device.host.followers(), 1);
     device.host.write("back");
-    await expect.poll(() => viewer.texts(), SOON).toEqual(["back"]);
+    await becomes(() => viewer.texts(), ["back"]);
     expect(viewer.batches.at(-1)?.notice).toBeNull();
   });
   test("ends for an app that is not on its device", async () => {
@@ -149,7 +151,7 @@ describe("a log that is followed", () => {
     const stop = new AbortController();
     const response = await fetch(`${world.url}/v1/apps/${device.appId}/logs/stream`, { headers: device.tenant.apiKey.headers(""), signal: stop.signal });
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
-    await expect.poll(() => device.host.followers(), SOON).toBe(1);
+    await becomes(() => device.host.followers(), 1);
     const followId = await followIdOf(device);
     const [chunks, perChunk] = [80, 30];
     // Far more than the sockets take.
@@ -190,9 +192,9 @@ describe("a log that is followed", () => {
     expect(tail.body.data.lines).toMatchObject([{ text: "by deployment" }]);
     const viewer = await openViewer(world.url, `/deployments/${deploymentId}/logs/stream`, device.tenant.apiKey);
     viewers.push(viewer);
-    await expect.poll(() => device.host.followers(), SOON).toBe(1);
+    await becomes(() => device.host.followers(), 1);
     device.host.write("and on");
-    await expect.poll(() => viewer.texts(), SOON).toEqual(["and on"]);
+    await becomes(() => viewer.texts(), ["and on"]);
   });
 });
 
@@ -206,7 +208,7 @@ test("the last lines of a failure are at most 20 and 4 KiB, and show no secret, 
   expect(JSON.stringify(failure)).not.toMatch(/half/);
 });
 
-describe("who may read", () => {
+describe.concurrent("who may read", () => {
   test("operators may, viewers may not, and other tenants find no such app", async () => {
     const device = await logged();
     const [viewer, stranger] = [await device.tenant.user("viewer"), await (await world.tenant()).user("owner")];
@@ -225,7 +227,7 @@ describe("who may read", () => {
   }, 20_000);
 });
 
-describe("what an agent sends", () => {
+describe.concurrent("what an agent sends", () => {
   test("is told that nobody watches", async () => {
     const { device } = await logged();
     expect((await send(device.as, [head(), line()])).body.data).toEqual({ watched: false });
@@ -248,17 +250,17 @@ describe("what an agent sends", () => {
   test("is cleaned of NUL and broken characters, and cut where it is too long", async () => {
     const device = await logged();
     const viewer = await watch(device);
-    await expect.poll(() => device.host.followers(), SOON).toBe(1);
+    await becomes(() => device.host.followers(), 1);
     const followId = await followIdOf(device);
     const raw = `{"at":"2026-11-22T10:00:00.000Z","stream":"stdout","text":"a\\u0000b\\ud800c"}`;
     const { body } = await send(device.device.as, [{ followId, n: 1_000 }, raw, line("y".repeat(20_000))], second);
     expect(body.data).toEqual({ watched: true });
-    await expect.poll(() => viewer.texts(), SOON).toEqual(["a\ufffdb\ufffdc", `${"y".repeat(16_384)}${CUT_MARK}`]);
+    await becomes(() => viewer.texts(), ["a\ufffdb\ufffdc", `${"y".repeat(16_384)}${CUT_MARK}`]);
   });
   test("for another device's viewer reaches nobody", async () => {
     const device = await logged();
     await watch(device);
-    await expect.poll(() => device.host.followers(), SOON).toBe(1);
+    await becomes(() => device.host.followers(), 1);
     const other = await device.tenant.device();
     expect((await send(other.as, [head(await followIdOf(device)), line("forged")])).body.data).toEqual({ watched: false });
   });
@@ -270,9 +272,9 @@ test("a gateway whose nodes do not reach each other says so, and still shows wha
   try {
     const viewer = await watch(device);
     await eventually(() => expect(viewer.batches.map(({ notice }) => notice)).toContain("nodes_apart"));
-    await expect.poll(() => device.host.followers(), SOON).toBe(1);
+    await becomes(() => device.host.followers(), 1);
     device.host.write("all the same");
-    await expect.poll(() => viewer.texts(), SOON).toEqual(["all the same"]);
+    await becomes(() => viewer.texts(), ["all the same"]);
   } finally {
     await redis.start();
   }

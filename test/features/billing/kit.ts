@@ -51,6 +51,7 @@ export const openBilling = async (stripe: { readonly secretKey?: string; readonl
     beginTrial: createBeginTrial(clock),
     deleteRows: (scope, limit) => deleteRowsOf(db, scope, limit),
     endBilling: (scope) => billing.end(scope),
+    countBackups: async () => 0,
     appStates: async () => new Map(),
     deviceStates: async () => ({ online: 0, offline: 0, provisioning: 0 }),
     deviceIds: async () => [],

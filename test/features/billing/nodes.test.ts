@@ -8,8 +8,6 @@ import { subscriptionEvent } from "./kit.ts";
 
 const ENV = { STRIPE_PRICES: JSON.stringify({ pro: { monthly: "price_pro_m" } }), RATE_LIMIT_STANDARD: "off", BILLING_GRACE_DAYS: "0" };
 
-const REFUSED_WITHIN_MS = 5_500;
-
 let one: World;
 let two: World;
 beforeAll(async () => {
@@ -61,7 +59,7 @@ test("a change of plan holds on the other node at once", async () => {
   expect(await createKey(two, owner)).toEqual([201, null]);
 });
 
-test("a tenant that does not pay is refused on both nodes within five seconds, and may still pay", async () => {
+test("a tenant that does not pay is refused on both nodes, and may still pay", async () => {
   const { tenantId, owner } = await newTenant();
   const rename = (world: World) =>
     world.call(owner, "PATCH", `/v1/tenants/${tenantId}`, { body: { name: "n" } }).then(({ status, body }) => [status, body.code ?? null]);
@@ -69,7 +67,7 @@ test("a tenant that does not pay is refused on both nodes within five seconds, a
   const at = new Date(Date.now() - 60_000);
   expect((await post(one, subscriptionEvent({ tenantId, at, status: "past_due" }))).status).toBe(200);
   expect(await rename(one)).toEqual([403, "TENANT_SUSPENDED"]);
-  await eventually(async () => expect(await rename(two)).toEqual([403, "TENANT_SUSPENDED"]), REFUSED_WITHIN_MS);
+  await eventually(async () => expect(await rename(two)).toEqual([403, "TENANT_SUSPENDED"]));
   expect((await one.call(owner, "GET", "/v1/billing")).body.data.billing).toMatchObject({ plan: "pro", status: "unpaid" });
   expect((await one.call(owner, "POST", "/v1/billing/portal", { body: {} })).status).toBe(200);
   expect((await post(one, subscriptionEvent({ tenantId, at: new Date(), status: "active" }))).status).toBe(200);

@@ -98,3 +98,41 @@ test.each([
   const { feature, device } = await setUp();
   expect(await failureOf(db.sqlTx((tx) => feature.enqueue(tx, device, [order(device, more)])))).toMatchObject({ code });
 });
+
+test("orders for many devices are refused one by one: a full queue, an unknown device and a wrong payload stop no other", async () => {
+  const { feature, device, operator } = await setUp({ settings: { maxOpenPerDevice: 1 } });
+  await operator.queue({ type: "ping", payload: {} });
+  const stranger = await addDevice(db);
+  const [other, next] = [await addDevice(db, { tenantId: device.tenantId }), await addDevice(db, { tenantId: device.tenantId })];
+  const ping = (of: DeviceRef) => order(of, { type: "ping", payload: {} });
+  const orders = [
+    ping(device),
+    ping(stranger),
+    ping(other),
+    { ...ping(next), type: "svc.unheard-of" },
+    order(next, { type: "shell", payload: { command: 1 } }),
+  ];
+  const { results, notify } = await db.sqlTx((tx) => feature.enqueueEach(tx, device, [...orders, { ...ping(next), key: "second", terms: { priority: 7 } }]));
+  expect(results.map((result) => (result.kind === "refused" ? result.code : result.kind))).toEqual([
+    "COMMAND_QUEUE_FULL",
+    "DEVICE_NOT_FOUND",
+    "ordered",
+    "COMMAND_TYPE_UNKNOWN",
+    "COMMAND_PAYLOAD_INVALID",
+    "ordered",
+  ]);
+  expect(results[0]).toMatchObject({ details: { scope: "device" } });
+  notify();
+  expect(feature.recorded.nudges.slice(1)).toEqual([other.deviceId, next.deviceId]);
+  expect([(await kept(other)).length, (await kept(next)).length, (await kept(stranger)).length]).toEqual([1, 1, 0]);
+});
+
+test("orders for many devices leave a fifth of the tenant's queue to single commands", async () => {
+  const { feature, device, operator } = await setUp({ settings: { maxOpenPerTenant: 5 } });
+  const orders = [1, 2, 3, 4, 5].map((n) => order(device, { type: "ping", payload: {}, key: `order-${n}` }));
+  const { results } = await db.sqlTx((tx) => feature.enqueueEach(tx, device, orders));
+  expect(results.map(({ kind }) => kind)).toEqual(["ordered", "ordered", "ordered", "ordered", "refused"]);
+  expect(results[4]).toMatchObject({ code: "COMMAND_QUEUE_FULL", details: { scope: "tenant", limit: 4 } });
+  await operator.queue({ type: "ping", payload: {} });
+  expect(await kept(device)).toHaveLength(5);
+});

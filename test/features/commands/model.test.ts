@@ -6,7 +6,7 @@ import { STEPS } from "./model/programs.ts";
 import { openReplay, type Replay, type Sabotage } from "./model/replay.ts";
 import { expectAgreement, MS_PER_RUN, search } from "./model/search.ts";
 
-const RUNS = Number(process.env["MODEL_RUNS"] ?? 400 * EFFORT);
+const RUNS = Number(process.env["MODEL_RUNS"] ?? 80 * EFFORT);
 
 const PATIENCE_WITH_CONTROLS = 1_000;
 
@@ -39,7 +39,7 @@ const CONTROLS: readonly [what: string, sabotage: Sabotage][] = [
   ["acts on deadlines too late", without("q.deadline_at <= now()", "q.deadline_at <= now() - interval '1 minute'")],
 ];
 
-test.each(CONTROLS)("the model notices a queue that %s", { timeout: PATIENCE_WITH_CONTROLS * MS_PER_RUN }, async (_, sabotage) => {
+test.concurrent.each(CONTROLS)("the model notices a queue that %s", { timeout: PATIENCE_WITH_CONTROLS * MS_PER_RUN }, async (_, sabotage) => {
   const replay = await openReplay(sabotage);
   const finding = await search(replay, PATIENCE_WITH_CONTROLS, SEED);
   await replay.close();

@@ -1,10 +1,12 @@
 // A deployment becomes what its agent reports, on every way through its states, and nothing else moves it.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { eventually } from "../../kit/checks/eventually.ts";
 import { startWorld, type World } from "../../kit/gateway/world.ts";
 import { asOrdered, DEFAULTS, failureIn, openRig, type Rig, reportOf } from "../apps/kit.ts";
 
 /** An order that an outcome causes waits for the sweep. */
-const SOON = { timeout: 15_000 };
+const SOON_MS = 15_000;
+const becomes = (ask: () => unknown, wanted: unknown): Promise<void> => eventually(async () => expect(await ask()).toEqual(wanted), SOON_MS);
 
 let world: World;
 const open: Rig[] = [];
@@ -28,7 +30,7 @@ const active = async (more?: object) => {
   return { rig, path, row, deploymentId: deploymentId as string, appId: row.appId as string };
 };
 
-describe("a deployment", () => {
+describe.concurrent("a deployment", () => {
   test("becomes active when its agent reports that the app runs, with defaults in its configuration", async () => {
     const rig = await rigged({ online: false });
     const made = await rig.deploy({ name: "store", configuration: { maxKeys: 5 } });
@@ -134,7 +136,7 @@ describe("a deployment", () => {
   test.each([true, false])("is deleted with its app; keepVolumes=%s reaches the agent", async (keepVolumes) => {
     const { rig, path, deploymentId, appId } = await active();
     await rig.ask(`DELETE ${path}?keepVolumes=${keepVolumes}`);
-    await expect.poll(() => rig.refusal(`GET ${path}`), SOON).toEqual([404, "DEPLOYMENT_NOT_FOUND", expect.anything()]);
+    await becomes(() => rig.refusal(`GET ${path}`), [404, "DEPLOYMENT_NOT_FOUND", expect.anything()]);
     expect(rig.orders.at(-1)).toMatchObject({ verb: "remove", app: { state: "removed", keepVolumes } });
     expect(await rig.refusal(`GET /apps/${appId}`)).toEqual([404, "APP_NOT_FOUND", expect.anything()]);
     expect((await rig.eventsOf(deploymentId)).slice(-2)).toEqual(["deployment.started", "deployment.deleted"]);
@@ -143,7 +145,7 @@ describe("a deployment", () => {
   });
 });
 
-describe("cancel", () => {
+describe.concurrent("cancel", () => {
   test("ends a deployment that waits for its device", async () => {
     const rig = await rigged({ online: false });
     const { deploymentId } = await rig.ask("POST /deployments", { appName: "key-value" });
@@ -155,7 +157,7 @@ describe("cancel", () => {
     const { deploymentId, appId } = await rig.deploy();
     expect(await rig.ask(`POST /deployments/${deploymentId}/cancel`)).toMatchObject({ status: "cancelled" });
     await rig.start();
-    await expect.poll(() => rig.refusal(`GET /apps/${appId}`), SOON).toEqual([404, "APP_NOT_FOUND", expect.anything()]);
+    await becomes(() => rig.refusal(`GET /apps/${appId}`), [404, "APP_NOT_FOUND", expect.anything()]);
     expect(rig.orders.map(({ verb }) => verb)).toEqual(["remove"]);
     expect(await rig.eventsOf(deploymentId)).toEqual(["deployment.created", "deployment.started", "deployment.started", "deployment.cancelled"]);
     await rig.ask(`DELETE /deployments/${deploymentId}`);
@@ -170,12 +172,12 @@ describe("cancel", () => {
     rig.answer(({ verb, app }) => (verb === "deploy" ? new Promise(() => undefined) : asOrdered({ verb, app, desiredVersion: 0 })));
     const second = await rig.deploy({ configuration: { port: 8_999 } });
     const at = `/deployments/${second.deploymentId}`;
-    await expect.poll(() => rig.orders.length, SOON).toBe(2);
+    await becomes(() => rig.orders.length, 2);
     await rig.report(rig.orders[1]?.desiredVersion ?? 0, reportOf(appId), reportOf(second.appId, { state: "installing", revision: 0 }));
     await rig.until(at, "deploying");
     await rig.ask(`POST ${at}/cancel`);
     await rig.until(at, "cancelled");
-    await expect.poll(() => rig.refusal(`GET /apps/${second.appId}`), SOON).toEqual([404, "APP_NOT_FOUND", expect.anything()]);
+    await becomes(() => rig.refusal(`GET /apps/${second.appId}`), [404, "APP_NOT_FOUND", expect.anything()]);
     expect((await rig.ask(`GET ${at}/events`)).items.map(({ to }: { to: string }) => to)).toEqual([
       "pending",
       "queued",
@@ -187,7 +189,7 @@ describe("cancel", () => {
   });
 });
 
-describe("a command that ends without the agent's success", () => {
+describe.concurrent("a command that ends without the agent's success", () => {
   test("fails the deployment with the reason", async () => {
     const rig = await rigged({ online: false });
     const { deploymentId, commandId } = await rig.deploy();

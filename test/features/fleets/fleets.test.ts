@@ -155,6 +155,7 @@ describe("fleets", () => {
         { agentVersion: "1.4.0", count: 2 },
         { agentVersion: null, count: 1 },
       ],
+      compliance: null,
     });
     expect(idsOf(await read(`/${fleetId}/devices?status=online&sort=createdAt`, as))).toEqual([one.deviceId, two.deviceId].sort());
   });

@@ -58,6 +58,7 @@ beforeAll(async () => {
     memberships: world.tenants.memberships,
     administrators: ["usr_administrator"],
     flags: { isOn: async () => true, on: async () => ["loadTests"] },
+    announcements: { current: async () => [], undismissed: async () => [] },
     changelog: await readFile("CHANGELOG.md", "utf8"),
     service: {
       name: "Mooring",
@@ -65,6 +66,7 @@ beforeAll(async () => {
       environment: "test",
       commit: "abc",
       features: ["socket"],
+      payments: "stripe",
       limits: statedLimits(),
       docsUrl: () => "https://api.example/docs",
     },
@@ -90,6 +92,7 @@ afterAll(() => world.db.close());
 describe("service", () => {
   test("the service states the limits of its API", async () => {
     expect(await call.info(anyone(), {})).toMatchObject({
+      payments: "stripe",
       name: "Mooring",
       apiVersion: "v1",
       limits: { standard: 100, heartbeat: 60, pairing: { min: 3, max: 10 } },
@@ -197,6 +200,7 @@ describe("caller", () => {
       permissions: [],
       selector: null,
       memberships: [],
+      announcements: [],
       administrator: false,
     });
     const administrator = { ...anyone(), principal: userOf("usr_administrator") };
@@ -317,13 +321,14 @@ describe("health", () => {
   });
 });
 
-test("deep health names a payment provider and a mail server if there are some", async () => {
+test("deep health and the service's facts name a payment provider and a mail server if there are some", async () => {
   const configured = await startWorld(
     { STRIPE_SECRET_KEY: "sk_test_x", SMTP_URL: "smtp://127.0.0.1:1", MAIL_FROM: "a@gateway.example" },
     { settings: { withoutJobs: true } },
   );
   try {
     const { status, body } = await configured.call(anonymous, "GET", "/v1/health/deep");
+    expect((await configured.call(anonymous, "GET", "/v1/info")).body.data).toMatchObject({ payments: "stripe" });
     expect([status, body.dependencies]).toMatchObject([200, { billingProvider: { configured: true, status: "healthy" }, mail: { configured: true } }]);
     expect(body.dependencies.billingProvider.message).toContain("Stripe");
   } finally {

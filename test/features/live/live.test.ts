@@ -1,6 +1,7 @@
 // The live feed on a real outbox: no gap between replay and present, no events of other tenants, and a bound for slow viewers.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { contract, type DeviceId, type LiveEvent, type TenantId } from "../../../protocol/index.ts";
+import { createAccess, isLimited } from "../../../server/core/access.ts";
 import { createTestClock } from "../../../server/core/clock.ts";
 import { happened } from "../../../server/core/events.ts";
 import { newId } from "../../../server/core/ids.ts";
@@ -32,6 +33,8 @@ const setUp = (settings = {}, beforeReplay: () => Promise<void> = async () => un
   };
   const presence = new Map<string, Seen>();
   const reads: number[] = [];
+  const counts: string[] = [];
+  const open = new Set<string>();
   const live = createLive({
     db: gated,
     clock: createTestClock(),
@@ -42,6 +45,10 @@ const setUp = (settings = {}, beforeReplay: () => Promise<void> = async () => un
         const seen = presence.get(`${tenantId} ${deviceId}`);
         return seen === undefined ? [] : [{ tenantId: tenantId as TenantId, seen }];
       });
+    },
+    countOpenAlerts: async ({ tenantId, principal }) => {
+      counts.push(tenantId);
+      return isLimited({ principal: principal ?? null }) ? 1 : open.size;
     },
     deviceNames: async ({ deviceId }) => `name of ${deviceId}`,
     settings,
@@ -80,7 +87,7 @@ const setUp = (settings = {}, beforeReplay: () => Promise<void> = async () => un
     presence.set(`${tenantId} ${deviceId}`, { ...state, metrics: { cpu: second, memory: null, disk: null } });
   };
   const tick = async () => void (await live.jobs.find(({ name }) => name === "live.seen")?.run(new AbortController().signal));
-  return { live, happen, watch, take, hear, tick, reads };
+  return { live, happen, watch, take, hear, tick, reads, counts, open };
 };
 
 /** The id of the tenant's event about that subject. */
@@ -382,4 +389,49 @@ test("a limited viewer who names a device out of reach learns nothing about it",
   expect(await next()).toMatchObject({ type: "device.seen", subjectId: shown });
   stop.abort();
   expect(await next()).toBe("end");
+});
+
+const alertOpened = async (live: ReturnType<typeof setUp>["live"], tenantId: TenantId) =>
+  live.hint({ scope: { tenantId }, event: contract.alerts.events.acknowledged, subjectId: "alr_1", data: {} } as never);
+
+test("a viewer who asks for badges gets the open alerts now and each change, once, whatever the filter; others get none", async () => {
+  const { live, watch, happen, counts, open } = setUp({ badgesPauseMs: 0 });
+  const tenantId = newId("ten");
+  open.add("one");
+  const viewer = await watch(tenantId, { badges: true, types: ["tenant.*"] });
+  const other = await watch(tenantId);
+  expect(await viewer.next()).toMatchObject({ id: null, type: "stream.badges", subjectId: tenantId, data: { alerts: 1 } });
+  open.add("two");
+  await alertOpened(live, tenantId);
+  expect(await viewer.next()).toMatchObject({ type: "stream.badges", data: { alerts: 2 } });
+  await alertOpened(live, tenantId);
+  await happen(tenantId, "a1");
+  expect(await viewer.next()).toMatchObject({ subjectId: "a1" });
+  expect([await other.next(), await other.next(), await other.next()]).toMatchObject([
+    { type: "alert.acknowledged" },
+    { type: "alert.acknowledged" },
+    { subjectId: "a1" },
+  ]);
+  const read = counts.length;
+  await happen(tenantId, "a2");
+  await viewer.next();
+  expect(counts).toHaveLength(read);
+  for (const { stop } of [viewer, other]) stop.abort();
+});
+
+test("badges count what the viewer sees, one read serves all who see the same, and a viewer without the permission causes none", async () => {
+  const { watch, counts, open } = setUp({ badgesPauseMs: 3_600_000 });
+  const tenantId = newId("ten");
+  for (const alert of ["one", "two", "three"]) open.add(alert);
+  const principalWith = (access: ReturnType<typeof createAccess>) => scopeOf(tenantId, { ...userOf("usr_1", null, "viewer"), ...access });
+  const limit = { deviceIds: [newId("dev")], tags: [], fleetIds: [], rules: [] };
+  const limited = await watch(tenantId, { badges: true }, principalWith(createAccess("viewer", ["alert:read", "event:read"], [limit])));
+  expect(await limited.next()).toMatchObject({ type: "stream.badges", data: { alerts: 1 } });
+  const without = await watch(tenantId, { badges: true }, principalWith(createAccess("own", ["event:read"])));
+  expect(await without.next()).toMatchObject({ type: "stream.badges", data: { alerts: null } });
+  expect(counts).toHaveLength(1);
+  const all = await watch(tenantId, { badges: true }, principalWith(createAccess("viewer", ["alert:read", "event:read"])));
+  expect(await all.next()).toMatchObject({ data: { alerts: 3 } });
+  expect(counts).toHaveLength(2);
+  for (const { stop } of [limited, without, all]) stop.abort();
 });

@@ -7,7 +7,7 @@ import { type Answer, anonymous, asAgent, asBearer, type Caller, startWorld, typ
 
 let world: World;
 beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_PAIRING: "off" });
+  world = await startWorld({ RATE_LIMIT_PAIRING: "off", DATABASE_POOL: "32" });
 });
 afterAll(() => world.close());
 

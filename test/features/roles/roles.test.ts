@@ -5,7 +5,7 @@ import { type Caller, startWorld, type TestTenant, type World } from "../../kit/
 
 let world: World;
 beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_STANDARD: "off", RATE_LIMIT_TENANT: "off" });
+  world = await startWorld({ RATE_LIMIT_STANDARD: "off", RATE_LIMIT_TENANT: "off", DATABASE_POOL: "32" });
 });
 afterAll(() => world.close());
 

@@ -1,4 +1,5 @@
-// Every type of security event: the act that raises it, over the real interface, and whom it is told.
+// Every type of security event: the act that raises it, over the real interface, and whom it is told. Events are written a moment later, so the acts happen
+// beside each other.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { factsOf, SECURITY_EVENT_TYPES, type SecurityEvent, type SecurityEventType, sign } from "../../../protocol/index.ts";
 import { newId } from "../../../server/core/ids.ts";
@@ -131,7 +132,7 @@ const ACTS: Readonly<Record<SecurityEventType, () => Promise<Told>>> = {
   },
 };
 
-describe("each type of security event", () => {
+describe.concurrent("each type of security event", () => {
   test.each(SECURITY_EVENT_TYPES)("%s is raised by its act, and told to nobody else", async (type) => {
     const { installation, entityType, entityId } = await ACTS[type]();
     const told = async (base: string, as: Caller) =>

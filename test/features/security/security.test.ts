@@ -1,4 +1,5 @@
 // Security over HTTP: each event is raised by the real act, bursts become one alert, rules block, and tenants see only their own.
+// Events are written a moment later, so the tests, which share neither addresses nor keys, run beside each other.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newId } from "../../../server/core/ids.ts";
 import { online } from "../../channel/harness.ts";
@@ -44,7 +45,7 @@ const newKey = async (own = tenant, as = owner) => {
   return { keyId, as: asKey(apiKey, own.tenantId), apiKey };
 };
 
-describe("an act", () => {
+describe.concurrent("an act", () => {
   test.each([
     ["wrong tokens", () => asBearer("eyJ.wrong.token")],
     ["unknown keys", () => asKey(`svk_${newId("x")}`, tenant.tenantId)],
@@ -123,7 +124,7 @@ describe("an act", () => {
   });
 });
 
-test("an alert of the installation is acknowledged and resolved by its operators alone, and no event tells a tenant", async () => {
+test.concurrent("an alert of the installation is acknowledged and resolved by its operators alone, and no event tells a tenant", async () => {
   const ip = newAddress();
   await times(21, () => world.call(asBearer("eyJ.wrong.token"), "GET", "/v1/devices", from(ip)));
   const find = async () => (await world.call(operator, "GET", "/v1/admin/security/alerts?type=auth.failed_burst&pageSize=100")).body.data;
@@ -145,7 +146,7 @@ test("an alert of the installation is acknowledged and resolved by its operators
   expect(rows).toEqual([]);
 });
 
-describe("a rule", () => {
+describe.concurrent("a rule", () => {
   const RULE = { name: "two replays", type: "cross_tenant.attempt", conditions: { count: 2, windowSeconds: 600, severity: "critical" } };
   const attempt = (as: { apiKey: string }, ip = newAddress()) => world.call(asKey(as.apiKey, newId("ten")), "GET", "/v1/devices", from(ip));
   const alertsOf = async (as: Caller, ruleId: string) => (await get("/alerts", as)).filter((alert: { ruleId: string }) => alert.ruleId === ruleId);
@@ -218,7 +219,7 @@ describe("a rule", () => {
   });
 });
 
-describe("events", () => {
+describe.concurrent("events", () => {
   test("of one type are at most 1,000 a day in a tenant, and the others still find room", async () => {
     const { tenant: own, as } = await open();
     const key = await newKey(own, as);

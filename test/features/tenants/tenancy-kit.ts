@@ -50,6 +50,7 @@ export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record
     beginTrial: async () => undefined,
     endBilling: async () => undefined,
     deleteRows: async () => "done",
+    countBackups: async () => 0,
     appStates: async () => new Map(),
     deviceStates: async (scope) => ({ online: (await counters.hosts?.(db, scope)) ?? 0, offline: 0, provisioning: 0 }),
     deviceIds: async () => [],

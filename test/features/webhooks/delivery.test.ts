@@ -20,7 +20,7 @@ afterAll(() => hooks.close());
 const answers = new Map<string, Respond>();
 const statusOf = async (owner: HookOwner, webhookId: string) => (await hooks.call(owner, `GET /webhooks/${webhookId}`)).data;
 
-describe("a receiver", () => {
+describe.concurrent("a receiver", () => {
   test("can verify a delivery with the Python of docs/webhooks.md, also by the old secret while it is rotated", async () => {
     const owner = await hooks.newOwner();
     const { path, webhookId } = await hooks.subscribe(owner, { secret: "a-raw-secret-of-the-client" });
@@ -81,7 +81,7 @@ for secret in given["secrets"]:
   });
 });
 
-describe("order", () => {
+describe.concurrent("order", () => {
   test("a later event of a subject waits for an earlier one that failed, and other subjects do not", async () => {
     const owner = await hooks.newOwner();
     const { path, webhookId } = await hooks.subscribe(owner);
@@ -135,10 +135,11 @@ describe("order", () => {
   });
 });
 
-describe("a webhook", () => {
+describe.concurrent("a webhook", () => {
   test("whose receiver is gone is disabled at once, the others and the owners hear of it, and a replay sends what was missed", async () => {
     const owner = await hooks.newOwner();
-    const [gone, other] = [await hooks.subscribe(owner, { events: ["*"] }), await hooks.subscribe(owner, { events: ["webhook.*"] })];
+    // An earlier event must not be the one that finds the receiver gone.
+    const [gone, other] = [await hooks.subscribe(owner, { events: ["fleet.*"] }), await hooks.subscribe(owner, { events: ["webhook.*"] })];
     const since = new Date().toISOString();
     answers.set(gone.path, status(410));
     await hooks.makeFleet(owner, "gone");

@@ -1,4 +1,5 @@
 // Live streams of a member who is limited to some devices: she sees theirs, also when she resumes, until a device loses its tag or she her limit.
+// Some wait until the node looks again, so the tests, each with a tenant of its own, run beside each other.
 
 import { EventSource } from "eventsource";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
@@ -6,38 +7,44 @@ import { createMooring } from "../../../protocol/client/index.ts";
 import type { LiveEvent } from "../../../protocol/index.ts";
 import { newId } from "../../../server/core/ids.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
-import { type Caller, type Device, startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
+import { type Device, startWorld, type World } from "../../kit/gateway/world.ts";
 
 // Browsers have an EventSource, Node does not.
 beforeAll(() => void vi.stubGlobal("EventSource", EventSource));
 afterAll(() => void vi.unstubAllGlobals());
 
 let world: World;
-let tenant: TestTenant;
-let owner: Caller;
-let [berlin, paris]: Device[] = [];
 beforeAll(async () => {
   world = await startWorld();
-  tenant = await world.tenant();
-  owner = await tenant.user("owner");
-  [berlin, paris] = [await tenant.device(), await tenant.device()];
-  await tag(berlin, ["site:berlin"]);
 });
 afterAll(() => world.close());
 
-const tag = async (device: Device, tags: readonly string[]) => {
-  const { status } = await world.call(owner, "PATCH", `/v1/devices/${device.deviceId}`, { body: { tags } });
-  expect(status).toBe(200);
+/** A tenant with a device in Berlin and one elsewhere. */
+const openPlace = async () => {
+  const tenant = await world.tenant();
+  const owner = await tenant.user("owner");
+  const [berlin, paris] = [await tenant.device(), await tenant.device()];
+  const tag = async ({ deviceId }: Device, tags: readonly string[]) => {
+    const { status } = await world.call(owner, "PATCH", `/v1/devices/${deviceId}`, { body: { tags } });
+    expect(status).toBe(200);
+  };
+  const newMember = async (tags: readonly string[]) => {
+    const userId = newId("usr");
+    const { token } = await world.app.mint({ userId, tenantId: tenant.tenantId, role: "admin", ttlSeconds: 3_600 });
+    await limitTo(userId, tags);
+    return { userId, token };
+  };
+  const finish = async (device: Device): Promise<string> => {
+    const { body } = await world.call(owner, "POST", `/v1/devices/${device.deviceId}/commands`, { body: { type: "ping" } });
+    const { commandId } = body.data;
+    await world.call(device.as, "POST", `/v1/devices/${device.deviceId}/commands/${commandId}/ack`, { body: { status: "succeeded" } });
+    return commandId;
+  };
+  await tag(berlin, ["site:berlin"]);
+  return { tenant, owner, berlin, paris, tag, newMember, finish };
 };
 const limitTo = (userId: string, tags: readonly string[]) =>
   world.sql.query("update memberships set selector = $2 where user_id = $1", [userId, { deviceIds: [], tags }]);
-
-const newMember = async (tags: readonly string[]) => {
-  const userId = newId("usr");
-  const { token } = await world.app.mint({ userId, tenantId: tenant.tenantId, role: "admin", ttlSeconds: 3_600 });
-  await limitTo(userId, tags);
-  return { userId, token };
-};
 
 const watch = async (token: string, lastEventId?: string, seen?: string[]) => {
   const events: LiveEvent[] = [];
@@ -51,16 +58,10 @@ const watch = async (token: string, lastEventId?: string, seen?: string[]) => {
   return { events, errors, devices, close: () => subscription.unsubscribe() };
 };
 
-const finish = async (device: Device): Promise<string> => {
-  const { body } = await world.call(owner, "POST", `/v1/devices/${device.deviceId}/commands`, { body: { type: "ping" } });
-  const { commandId } = body.data;
-  await world.call(device.as, "POST", `/v1/devices/${device.deviceId}/commands/${commandId}/ack`, { body: { status: "succeeded" } });
-  return commandId;
-};
 const subjects = ({ events }: Awaited<ReturnType<typeof watch>>) => events.map(({ subjectId }) => subjectId);
 
-test("a limited member sees events of her devices only, live and when she resumes", async () => {
-  if (berlin === undefined || paris === undefined) throw new Error("two devices");
+test.concurrent("a limited member sees events of her devices only, live and when she resumes", async () => {
+  const { owner, berlin, paris, newMember, finish } = await openPlace();
   const { token } = await newMember(["site:berlin"]);
   const watched = await watch(token);
   const from = watched.events[0]?.id ?? "";
@@ -77,7 +78,8 @@ test("a limited member sees events of her devices only, live and when she resume
   resumed.close();
 });
 
-test("a summary that is read after an event counts it, and its version says so", async () => {
+test.concurrent("a summary that is read after an event counts it, and its version says so", async () => {
+  const { tenant, owner, finish } = await openPlace();
   const device = await tenant.device();
   const watched = await watch(await tenant.token());
   const versionOf = async (path: string): Promise<number> => (await world.call(owner, "GET", `/v1/${path}/summary`)).body.data.version;
@@ -94,8 +96,10 @@ test("a summary that is read after an event counts it, and its version says so",
   watched.close();
 });
 
-test("a stream tells when a named device was heard, with its figures, and nothing of one out of reach or of another tenant", { timeout: 30_000 }, async () => {
-  if (berlin === undefined || paris === undefined) throw new Error("two devices");
+test.concurrent("a stream tells when a named device was heard, with its figures, and nothing of one out of reach or of another tenant", {
+  timeout: 30_000,
+}, async () => {
+  const { owner, berlin, paris, newMember } = await openPlace();
   const foreign = await (await world.tenant()).device();
   const { token } = await newMember(["site:berlin"]);
   const watched = await watch(token, undefined, [berlin.deviceId, paris.deviceId, foreign.deviceId]);
@@ -110,8 +114,8 @@ test("a stream tells when a named device was heard, with its figures, and nothin
   watched.close();
 });
 
-test("a device that loses its tag disappears from an open stream at its next event", async () => {
-  if (berlin === undefined || paris === undefined) throw new Error("two devices");
+test.concurrent("a device that loses its tag disappears from an open stream at its next event", async () => {
+  const { berlin, paris, tag, newMember, finish } = await openPlace();
   const { token } = await newMember(["site:berlin"]);
   const watched = await watch(token);
   const before = await finish(berlin);
@@ -123,12 +127,10 @@ test("a device that loses its tag disappears from an open stream at its next eve
   await eventually(() => expect(subjects(watched)).toContain(shown));
   expect(subjects(watched)).not.toContain(hidden);
   watched.close();
-  await tag(berlin, ["site:berlin"]);
-  await tag(paris, []);
 });
 
-test("an open stream begins again with the new limits when they change", { timeout: 30_000 }, async () => {
-  if (berlin === undefined || paris === undefined) throw new Error("two devices");
+test.concurrent("an open stream begins again with the new limits when they change", { timeout: 30_000 }, async () => {
+  const { paris, tag, newMember, finish } = await openPlace();
   const device = paris;
   const { userId, token } = await newMember(["site:berlin"]);
   const watched = await watch(token);

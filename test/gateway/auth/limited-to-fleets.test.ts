@@ -1,4 +1,5 @@
 // A member, an API key and an invite that are limited to a fleet: each sees the fleet's devices everywhere, no others, and follows when the fleet changes.
+// Each test has a tenant of its own and most wait until another node looks again, so they run beside each other.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newId } from "../../../server/core/ids.ts";
 import { withTimeout } from "../../../server/platform/timeout.ts";
@@ -90,7 +91,7 @@ const expectOnly = async ({ tenant, owner }: Stage, as: Caller, [seen, hidden]: 
   expect((await world.call(as, "PATCH", `/v1/devices/${hidden.deviceId}`, { body: { name: "mine" } })).body.code).toBe("DEVICE_NOT_FOUND");
 };
 
-describe.each(KINDS)("a caller limited by %s", (kind) => {
+describe.concurrent.each(KINDS)("a caller limited by %s", (kind) => {
   test("to a static fleet meets its devices and no others, in lists, counts, reads, batches and commands", async () => {
     const stage = await open();
     const fleetId = await newFleet(stage, { deviceIds: [stage.inside.deviceId] });
@@ -132,7 +133,7 @@ describe.each(KINDS)("a caller limited by %s", (kind) => {
   });
 });
 
-describe("a limited caller and fleets", () => {
+describe.concurrent("a limited caller and fleets", () => {
   test("sees the fleets that have one of her devices, with only those in their lists and counts", async () => {
     const stage = await open();
     const { inside, outside } = stage;
@@ -197,7 +198,7 @@ describe("a limited caller and fleets", () => {
   });
 });
 
-describe.each(KINDS)("the open stream of a caller limited by %s", (kind) => {
+describe.concurrent.each(KINDS)("the open stream of a caller limited by %s", (kind) => {
   const watch = ({ url }: World, as: Caller) => openStream(url, { headers: as.headers("") });
   const finish = async (stage: Stage, device: Device): Promise<string> => {
     const { commandId } = (await queue(stage.owner, device)).body.data;

@@ -12,6 +12,8 @@ const worldOfWorker = onceAWorker("gateway", async () => {
   const world = await startWorld({
     CONSOLE: "on",
     TRUSTED_PROXIES: "127.0.0.0/8",
+    // A world has two sessions for lists, a page reads ten at once, and two visitors do so beside each other: on a busy machine one waited for longer than it may.
+    DATABASE_POOL: "24",
     ...Object.fromEntries(UNLIMITED.map((limit) => [`RATE_LIMIT_${limit}`, "off"])),
   });
   return { value: world, end: world.close };

@@ -23,7 +23,8 @@ export const onceAWorker = <T>(what: string, make: () => Promise<Made<T>>): (() 
   let made: Promise<T> | undefined;
   return () => {
     const ends = endsOf(globalThis);
-    if (ends === undefined) throw new Error(`nobody ends the ${what}: the files that share it belong to the project "console" of test/vitest.config.ts`);
+    if (ends === undefined)
+      throw new Error(`nobody ends the ${what}: its files belong to a project of test/vitest.config.ts with the environment for browsers`);
     made ??= make().then(({ value, end }) => {
       ends.push(end);
       return value;

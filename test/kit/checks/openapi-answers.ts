@@ -56,36 +56,41 @@ interface ReadDocument {
   readonly document: Json;
   readonly ajv: Ajv2020;
   readonly routes: readonly { readonly matches: RegExp; readonly path: string }[];
+  /** By the text of the schema, so that the one of errors, which hundreds of operations share, is compiled once. */
   readonly validators: Map<string, ValidateFunction>;
+  readonly known: WeakMap<object, ValidateFunction>;
 }
 
 const read = (document: Json): ReadDocument => {
-  const ajv = new Ajv2020({ strict: false, allErrors: true });
+  // Compiling costs more than checking: what schemas share is compiled once and called, instead of copied into each.
+  const ajv = new Ajv2020({ strict: false, allErrors: true, inlineRefs: false, validateSchema: false, code: { optimize: false } });
   formats.default(ajv);
   const schemas = Object.fromEntries(Object.entries(document.components.schemas).map(([name, schema]) => [name, closed(schema, document)]));
   ajv.addSchema({ $id: "openapi", components: { schemas } });
   const routes = Object.keys(document.paths).map((path) => ({ path, matches: new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`) }));
   // Match as the gateway does: a literal segment wins over a parameter.
   const order = (path: string): string => path.replaceAll(/\{\w+\}/g, "~");
-  return { document, ajv, routes: routes.sort((a, b) => (order(a.path) < order(b.path) ? -1 : 1)), validators: new Map() };
+  return { document, ajv, routes: routes.sort((a, b) => (order(a.path) < order(b.path) ? -1 : 1)), validators: new Map(), known: new WeakMap() };
 };
 
 /** Compiled for the first answer of a kind, then reused. */
-const validatorFor = (described: ReadDocument, key: string, schema: Json): ValidateFunction => {
-  const known = described.validators.get(key);
+const validatorFor = (described: ReadDocument, schema: Json): ValidateFunction => {
+  const known = described.known.get(schema);
   if (known !== undefined) return known;
-  const inDocument = JSON.parse(JSON.stringify(closed(schema, described.document)).replaceAll('"#/components', '"openapi#/components'));
-  const made = described.ajv.compile(inDocument);
-  described.validators.set(key, made);
+  const text = JSON.stringify(closed(schema, described.document)).replaceAll('"#/components', '"openapi#/components');
+  const made = described.validators.get(text) ?? described.ajv.compile(JSON.parse(text));
+  described.validators.set(text, made);
+  described.known.set(schema, made);
   return made;
 };
+const ANY_ERROR = { $ref: "#/components/schemas/Error" };
 
 const complain = (validate: ValidateFunction, value: unknown): readonly string[] =>
   validate(value)
     ? []
     : (validate.errors ?? []).map(({ instancePath, message, params }) => `${instancePath || "/"} ${message} ${JSON.stringify(params)}`).slice(0, 10);
 
-const checkHeaders = (described: ReadDocument, declared: Json, headers: Headers, key: string): readonly string[] => {
+const checkHeaders = (described: ReadDocument, declared: Json, headers: Headers): readonly string[] => {
   const known = new Map(
     Object.entries<Json>(declared ?? {}).map(([name, header]) => [
       name.toLowerCase(),
@@ -98,7 +103,7 @@ const checkHeaders = (described: ReadDocument, declared: Json, headers: Headers,
     const text = headers.get(name);
     if (text === null) return [];
     const value = schema.type === "integer" && /^-?\d+$/.test(text) ? Number(text) : text;
-    return complain(validatorFor(described, `${key} ${name}`, schema), value).map((problem) => `header ${name}: ${text}: ${problem}`);
+    return complain(validatorFor(described, schema), value).map((problem) => `header ${name}: ${text}: ${problem}`);
   });
   return [...undeclared, ...missing, ...misshapen];
 };
@@ -141,7 +146,7 @@ const has = ({ document }: ReadDocument, path: string, method: string): boolean 
 /** A path without an operation must be refused, in the shape of all errors. */
 const checkUndeclared = (described: ReadDocument, { status, body }: CheckedAnswer): readonly string[] => {
   if (status < 400) return ["there is no such operation"];
-  return body === null ? [] : complain(validatorFor(described, "Error", { $ref: "#/components/schemas/Error" }), body);
+  return body === null ? [] : complain(validatorFor(described, ANY_ERROR), body);
 };
 
 const checkDeclared = (described: ReadDocument, path: string, { method, status, headers, body }: CheckedAnswer): readonly string[] => {
@@ -154,8 +159,7 @@ const checkDeclared = (described: ReadDocument, path: string, { method, status, 
     ];
   }
   const response = declared.$ref === undefined ? declared : at(described.document, declared.$ref);
-  const key = `${method} ${path} ${status}`;
-  const problems = checkHeaders(described, response.headers, headers, key);
+  const problems = checkHeaders(described, response.headers, headers);
   if (method === "HEAD") return problems;
   const [type = ""] = (headers.get("content-type") ?? "").split(";", 1);
   // A text without an envelope.
@@ -166,5 +170,5 @@ const checkDeclared = (described: ReadDocument, path: string, { method, status, 
   const codes = Object.keys(response.content["application/json"].examples ?? {});
   const code = (body as { success?: boolean; code?: string } | null)?.success === false ? (body as { code?: string }).code : undefined;
   const strange = code !== undefined && !codes.includes(code) ? [`code ${code} is not among ${codes.join(", ")}`] : [];
-  return [...problems, ...strange, ...complain(validatorFor(described, key, schema), body)];
+  return [...problems, ...strange, ...complain(validatorFor(described, schema), body)];
 };

@@ -60,6 +60,7 @@ export const callable = <G extends Group>(group: G, handlers: Handlers<G>, db?: 
         reply,
         signal: new AbortController().signal,
         idempotencyKey: null,
+        origin: null,
         fail: (code, details, options) => new AppError(code, { ...options, details }),
         commit: committing(db),
       };

@@ -60,10 +60,11 @@ export interface TestTenant {
   /** A member with that role, created at its first use. */
   user(role?: Role): Promise<Caller>;
   token(role?: Role): Promise<string>;
+  userId(role?: Role): string;
+  /** The roles whose user somebody has asked for. */
+  roles(): readonly Role[];
   readonly apiKey: Caller;
   device(): Promise<Device>;
-  /** Makes the user of `user(role)` a member again. */
-  rejoin(role: Role): Promise<void>;
   trpc(role?: Role): Promise<ReturnType<typeof createTRPCClient<AppRouter>>>;
 }
 
@@ -99,6 +100,9 @@ export interface WorldOptions {
 /** The verified address in the tokens of a tenant's users. */
 export const emailOf = (userId: string): string => `${userId.toLowerCase()}@users.example`;
 
+/** A node reserves 20 MB for agents that it may get to know, and a file's world has few. */
+const SMALL = { registrySize: 1_000 };
+
 let calls = 0;
 const nextAddress = (): Record<string, string> => {
   calls += 1;
@@ -120,6 +124,7 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, opt
     NODE_ENV: "test",
     PORT: "0",
     INTERNAL_PORT: "0",
+    EDGE_PORT: "0",
     DATA_DIR: dataDir,
     DATABASE_URL: databaseUrl,
     DATABASE_POOL: "8",
@@ -138,11 +143,13 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, opt
     // Receivers of tests listen on 127.0.0.2; what reaches 127.0.0.1 came around the guard.
     WEBHOOK_ALLOW_CIDRS: "127.0.0.2/32",
     WEBHOOK_ALLOW_HTTP: "true",
+    // No name server listens there, so no test asks one that it did not start.
+    DNS_SERVERS: "127.0.0.1:1",
     CONSOLE: "off",
     AGENT_RELEASES_DIR: join(import.meta.dirname, "../agent-releases"),
     ...env,
   });
-  const app: App = await createApp(config, { clock: systemClock, log, settings: { lingerMs: 0, catalogue: readCatalogue(), ...settings } });
+  const app: App = await createApp(config, { clock: systemClock, log, settings: { lingerMs: 0, catalogue: readCatalogue(), devices: SMALL, ...settings } });
   await app.listen();
   const url = app.publicUrl();
   const sql = new pg.Pool({ connectionString: databaseUrl, max: 2 });
@@ -207,6 +214,8 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, opt
       token,
       apiKey,
       user: async (role) => asBearer(await token(role)),
+      userId: (role = "owner") => `${role}-${name}`,
+      roles: () => [...tokens.keys()],
       device: async () => {
         // A new user provisions the device, so that the setup uses up nobody's limit.
         const { token: fresh } = await app.mint({ userId: newId("usr"), tenantId, role: "owner", ttlSeconds: 600 });
@@ -215,11 +224,6 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, opt
         const [device] = body.data;
         const identity = { agentId: device.agent_id, tenantId: device.tenant_id, secret: device.shared_secret };
         return { deviceId: device.device_id, fingerprint: device.fingerprint, identity, as: asAgent(identity) };
-      },
-      rejoin: async (role) => {
-        if (!tokens.has(role)) return;
-        const values = [newId("mem"), tenantId, `${role}-${name}`, role];
-        await sql.query("insert into memberships (member_id, tenant_id, user_id, role) values ($1, $2, $3, $4) on conflict do nothing", values);
       },
       trpc: async (role) => {
         const bearer = await token(role);
@@ -249,7 +253,8 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, opt
     tenant,
     operator: async (): Promise<Caller> => asBearer((await app.mint({ userId: OPERATOR, email: emailOf(OPERATOR), ttlSeconds: 3_600 })).token),
     close: async () => {
-      await app.close();
+      // No load balancer has to notice that it leaves.
+      await app.close({ replaced: true });
       await sql.end();
       if (beside === undefined) await rm(dataDir, { recursive: true, force: true });
     },

@@ -20,11 +20,11 @@ export const createAuthority = async () => {
   const at = (name: string): string => join(dir, name);
   await openssl("req", "-x509", ...KEY, "-keyout", at("ca.key"), "-out", at("ca.pem"), "-days", "30", "-subj", "/CN=Authority of a test");
 
-  /** Issues a certificate for loopback under any common name. */
-  const issue = async (name: string): Promise<Issued> => {
+  /** Issues a certificate for loopback, or for these names, under any common name. */
+  const issue = async (name: string, names: readonly string[] = ["localhost"]): Promise<Issued> => {
     const [certFile, keyFile] = [at(`${name}.pem`), at(`${name}.key`)];
     await openssl("req", ...KEY, "-keyout", keyFile, "-out", at(`${name}.csr`), "-subj", `/CN=${name}`);
-    await writeFile(at(`${name}.ext`), "subjectAltName=DNS:localhost,IP:127.0.0.1");
+    await writeFile(at(`${name}.ext`), `subjectAltName=${names.map((each) => `DNS:${each},`).join("")}IP:127.0.0.1`);
     const signed = ["-CA", at("ca.pem"), "-CAkey", at("ca.key"), "-CAcreateserial", "-days", "10", "-extfile", at(`${name}.ext`)];
     await openssl("x509", "-req", "-in", at(`${name}.csr`), ...signed, "-out", certFile);
     return { certFile, keyFile };

@@ -17,6 +17,7 @@ const hasPostgres = () =>
 const PACKAGES = new Map([
   ["redis-server", () => runs("redis-server", "--version")],
   ["openssl", () => runs("openssl", "version")],
+  ["restic", () => runs("restic", "version")],
   ["nginx", () => runs("nginx", "-v")],
   ["haproxy", () => runs("haproxy", "-v")],
   ["caddy", () => runs("caddy", "version")],
@@ -25,6 +26,8 @@ const PACKAGES = new Map([
   ["postgresql", hasPostgres],
   // Debian's packages belong to Debian's Python; another python3 may come first in the PATH.
   ["python3-websockets", () => ["/usr/bin/python3", "python3"].some((python) => runs(python, "-c", "import websockets"))],
+  // A certificate authority (ACME) and a name server, for custom domains.
+  ["pebble", () => ["pebble", "pebble-challtestsrv"].every((name) => runs("sh", "-c", `command -v ${name}`))],
   ["busybox-static", hasStaticBusybox],
   ["docker.io", () => runs("dockerd", "--version") && runs("docker", "--version")],
   ["docker-compose", hasCompose],

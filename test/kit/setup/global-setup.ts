@@ -27,8 +27,8 @@ declare module "vitest" {
 }
 
 const TEMPLATE = "mooring_template";
-// Test databases are thrown away, so nothing needs to reach the disk.
-const FORGETFUL = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
+// Test databases are thrown away, so nothing needs to reach the disk, and hundreds stand beside each other for seconds, so no daemon needs to vacuum them.
+const FORGETFUL = { fsync: "off", synchronous_commit: "off", full_page_writes: "off", autovacuum: "off" };
 
 /** `TEST_POSTGRES=/usr/lib/postgresql/15/bin` runs the tests on that server instead of the embedded one. */
 const openServer = (dataDir: string): Promise<PostgresServer> => {

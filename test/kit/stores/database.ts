@@ -7,14 +7,15 @@ import { inject } from "vitest";
 export const namedStatements = process.env["TEST_POOLER"] === undefined;
 
 /** The address of a fresh, migrated database. */
-export const createTestDatabase = (): Promise<string> => create(` template ${inject("templateDatabase")}`);
+export const createTestDatabase = (): Promise<string> => create(inject("templateDatabase"));
 
 /** The address of a fresh database without a single table. */
-export const createEmptyDatabase = (): Promise<string> => create("");
+export const createEmptyDatabase = (): Promise<string> => create("template1");
 
 const create = async (template: string): Promise<string> => {
   const name = `test_${randomBytes(6).toString("hex")}`;
-  await withClient(inject("databaseUrl"), (client) => client.query(`create database ${name}${template}`));
+  // Copying files costs half the processor time of logging each page.
+  await withClient(inject("databaseUrl"), (client) => client.query(`create database ${name} template ${template} strategy file_copy`));
   const url = new URL(inject("pooledUrl"));
   url.pathname = `/${name}`;
   return url.href;

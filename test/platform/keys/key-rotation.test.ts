@@ -42,8 +42,11 @@ const fill = async (url: string, box: SecretBox, count: number): Promise<void> =
           ),
         );
         await insertRow(client, table, {
-          tenant_id: "ten_a",
+          // An account at a certificate authority is the installation's.
+          ...(table === "acme_accounts" ? {} : { tenant_id: "ten_a" }),
           ...named,
+          // A device has one repository at each destination.
+          ...(table === "backup_repositories" ? { destination_id: id } : {}),
           ...(column === "pending_secret" || column === "previous_secret" || column === "headers"
             ? {
                 secret: box.seal(

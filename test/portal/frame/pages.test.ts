@@ -15,43 +15,36 @@ let tenant: TestTenant;
 let populated: Populated;
 beforeAll(async () => {
   tenant = await world.tenant();
-  populated = await populate(world, tenant);
+  populated = await populate(world, tenant, { devices: 8 });
 }, 120_000);
 afterAll(async () => {
   await populated?.stop();
 });
 
-/** Beside the places: what is open in them. */
+/**
+ * Beside the places: what is open in them, as far as no file of a screen looks at it in every look. Two of one screen are not neighbors: until it has read
+ * the second, it may still show the first.
+ */
 const opened = (): readonly string[] => [
   `/devices/${populated.deviceIds[0]}`,
-  `/devices/${populated.waiting.deviceId}?command=${populated.waiting.commandId}`,
-  `/devices/${populated.deviceIds[3]}?tab=metrics`,
-  `/devices/${populated.deviceIds[1]}?tab=settings`,
-  `/commands?command=${populated.waiting.commandId}`,
   `/fleets/${populated.fleetId}`,
-  `/webhooks/${populated.webhookId}`,
-  `/traces/${populated.traceId}`,
+  `/devices/${populated.deviceIds[3]}?tab=metrics`,
   "/devices?q=nothing-has-this-name",
   "/devices/dev_unknown",
-  "/catalogue/navidrome",
   "/catalogue/unknown",
   "/apps/app_unknown",
   "/deployments/dep_unknown",
-  "/members?tab=invites",
-  "/members?tab=roles",
   "/invite?token=unknown",
 ];
 
 test("every place is without a finding in every look", { timeout: 240_000 }, async () => {
-  const { page, problems, signIn, close } = await chromium.visitor();
-  await signIn(tenant.ownerId, { path: "/devices" });
+  const { page, problems, signIn, go, close } = await chromium.visitor();
+  await signIn(tenant.ownerId, { path: "/account" });
   const findings: string[] = [];
   for (const path of [...PLACES.filter(({ needs }) => needs !== "administrator").map(({ to }) => to), ...opened()]) {
-    await page.goto(path, { waitUntil: "domcontentloaded" });
+    await go(path);
     await page.getByRole("heading", { level: 1 }).waitFor();
     await page.getByRole("status").getByText("live", { exact: true }).waitFor();
-    // What is being read has no words yet.
-    await expect.poll(() => page.locator("[data-skeleton]").count(), { timeout: 10_000 }).toBe(0);
     for (const finding of await findingsInEveryLook(page)) findings.push(`${path}: ${finding}`);
   }
   expect(findings).toEqual([]);
@@ -67,7 +60,7 @@ test("a name that wants to be HTML is text wherever it stands", async () => {
   await page.getByText(HOSTILE_NAME).first().click();
   await page.getByRole("heading", { name: HOSTILE_NAME }).waitFor();
   await page.getByText("echo").first().click();
-  await page.getByRole("link", { name: "Overview" }).click();
+  await page.getByRole("navigation", { name: "Places" }).getByRole("link", { name: "Overview" }).click();
   await page.getByText(HOSTILE_NAME).first().waitFor();
   expect(await page.evaluate("document.querySelectorAll('img').length")).toBe(0);
   expect(problems).toEqual([]);
@@ -76,7 +69,7 @@ test("a name that wants to be HTML is text wherever it stands", async () => {
 
 test("another tenant's ids are unknown", async () => {
   const stranger = await world.tenant();
-  const { page, problems, signIn, close } = await chromium.visitor();
+  const { page, problems, signIn, go, close } = await chromium.visitor();
   await signIn(stranger.ownerId, { path: "/devices" });
   const { deviceId, commandId } = populated.waiting;
   for (const path of [
@@ -86,7 +79,7 @@ test("another tenant's ids are unknown", async () => {
     `/webhooks/${populated.webhookId}`,
     `/traces/${populated.traceId}`,
   ]) {
-    await page.goto(path, { waitUntil: "domcontentloaded" });
+    await go(path);
     await page.getByText("Unknown, or not yours.").first().waitFor();
   }
   expect(problems.filter(({ kind }) => kind !== "answer")).toEqual([]);

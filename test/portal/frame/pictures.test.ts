@@ -9,7 +9,7 @@ import type { TestTenant } from "../../kit/gateway/world.ts";
 const FOLDER = fileURLToPath(new URL("../../../docs/pictures/", import.meta.url));
 const MAX_BYTES = 200 * 1_024;
 const isWriting = process.env["WRITE_PICTURES"] !== undefined;
-const DEVICES = isWriting ? 120 : 8;
+const DEVICES = isWriting ? 120 : 4;
 
 const { world, chromium } = await openConsole();
 let tenant: TestTenant;

@@ -1,7 +1,8 @@
 // The policy of the console's pages in a real browser, and that the tests' browser notices each kind of fault.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { accessFindings, type Chromium, openChromium, type Problem, scrollsSideways, type Visitor } from "../../kit/browser/chromium.ts";
+import { accessFindings, type Chromium, openChromium, type Problem, type Visitor } from "../../kit/browser/chromium.ts";
 import { makeConsoleFolder } from "../../kit/browser/console-folder.ts";
+import { layoutFindings } from "../../kit/browser/layout.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
 import { startWorld, type World } from "../../kit/gateway/world.ts";
 
@@ -20,6 +21,28 @@ const FAULTY = {
   ...script("calls-nothing", "await fetch('/v1/nowhere')"),
   ...script("shows", "document.querySelector('h1').style.color = 'rgb(1, 2, 3)'; document.title = 'shown'"),
   "bad-picture.html": page("", `<img src="/favicon.svg"><pre>${"wide ".repeat(400)}</pre>`),
+  // The rail that the console had on phones: all places in one line.
+  ...script(
+    "sideways-rail",
+    `const rail = document.createElement("nav");
+    Object.assign(rail.style, { display: "flex", overflowX: "auto" });
+    for (let at = 0; at < 40; at += 1) rail.append(Object.assign(document.createElement("a"), { href: "/" + at, textContent: "Place-" + at }));
+    document.querySelector("main").append(rail);
+    document.title = "shown";`,
+  ),
+  ...script(
+    "hidden-controls",
+    `const box = document.createElement("div");
+    Object.assign(box.style, { width: "60px", height: "20px", overflow: "hidden", position: "relative" });
+    const cut = Object.assign(document.createElement("button"), { textContent: "A long button that is cut" });
+    cut.style.whiteSpace = "nowrap";
+    box.append(cut);
+    const below = Object.assign(document.createElement("button"), { textContent: "Below" });
+    const over = Object.assign(document.createElement("div"), { textContent: "Over" });
+    Object.assign(over.style, { position: "relative", top: "-30px", height: "40px", background: "white" });
+    document.querySelector("main").append(box, below, over);
+    document.title = "shown";`,
+  ),
 };
 
 // A gateway of its own: it serves pages with faults.
@@ -109,12 +132,26 @@ describe("the tests' browser", () => {
   test("finds a picture without words and a page that is too wide, and nothing on a good page", async () => {
     const bad = await open("/bad-picture.html");
     expect(await accessFindings(bad.page)).toEqual([expect.stringMatching(/^image-alt: img /)]);
-    expect(await scrollsSideways(bad.page)).toBe(true);
+    expect(await layoutFindings(bad.page)).toEqual(["the document scrolls sideways"]);
     expect(kindsOf(bad.problems)).toEqual([]);
     await bad.close();
     const good = await open("/shows.html");
-    expect([await accessFindings(good.page), await scrollsSideways(good.page)]).toEqual([[], false]);
+    expect([await accessFindings(good.page), await layoutFindings(good.page)]).toEqual([[], []]);
     await good.close();
+  });
+
+  test("finds a rail that scrolls sideways, a button that is cut and one that is covered", async () => {
+    const rail = await open("/sideways-rail.html");
+    await eventually(async () => expect(await rail.page.title()).toBe("shown"));
+    expect(await layoutFindings(rail.page)).toContainEqual(expect.stringMatching(/^nav .* scrolls sideways$/));
+    await rail.close();
+    const hidden = await open("/hidden-controls.html");
+    await eventually(async () => expect(await hidden.page.title()).toBe("shown"));
+    expect(await layoutFindings(hidden.page)).toEqual([
+      expect.stringMatching(/^button 'A long button that is cut' is cut by div/),
+      expect.stringMatching(/^button 'Below' is covered by div 'Over'$/),
+    ]);
+    await hidden.close();
   });
 
   test("visitors do not share a session", async () => {

@@ -1,44 +1,46 @@
-// The gateway is killed under an open page: the page says so, and is right again without a reload.
+// The gateway goes away under an open page and comes back: the page says so, and is right again without a reload.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { bootstrapTenant, createSandbox, type GatewayProcess, node, type Sandbox, startGatewayProcess } from "../../flows/processes.ts";
 import { type Chromium, openChromium } from "../../kit/browser/chromium.ts";
+import { startWorld, type World } from "../../kit/gateway/world.ts";
+import { freePort } from "../../kit/net/free-port.ts";
+import { createTestDatabase } from "../../kit/stores/database.ts";
 
-let sandbox: Sandbox;
-let gateway: GatewayProcess;
+// A gateway of its own: it ends and starts again at the same address. In test/release/console/restart.test.ts its process is killed.
+let start: () => Promise<World>;
+let dataDir: string;
+let world: World;
 let chromium: Chromium;
 beforeAll(async () => {
-  sandbox = await createSandbox();
-  gateway = await startGatewayProcess(sandbox.env);
-  const signInLink = async ({ userId }: { readonly userId: string }) => {
-    const { stdout } = await node("server/cli.js", ["sign-in", "--user", userId], sandbox);
-    return { url: /https?:\S+token=\S+/.exec(stdout)?.[0] ?? "" };
-  };
-  chromium = await openChromium({ url: gateway.url, app: { signInLink } });
+  dataDir = await mkdtemp(join(tmpdir(), "mooring-restart-"));
+  const env = { CONSOLE: "on", PORT: String(await freePort()) };
+  const beside = { databaseUrl: await createTestDatabase(), dataDir };
+  start = () => startWorld(env, { beside });
+  world = await start();
+  chromium = await openChromium(world);
 });
 afterAll(async () => {
   await chromium?.close();
-  await gateway.end("SIGKILL");
-  await sandbox.remove();
+  await world.close();
+  await rm(dataDir, { recursive: true, force: true });
 });
 
 test("a page says that it reconnects, and shows what changed meanwhile", async () => {
-  const { token, userId } = await bootstrapTenant(sandbox);
-  const provision = () =>
-    fetch(`${gateway.url}/v1/devices/provision`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-      body: '{"count":1}',
-    });
+  const tenant = await world.tenant();
+  const owner = await tenant.user();
   const { page, problems, signIn, close } = await chromium.visitor();
-  await signIn(userId, { path: "/devices" });
+  await signIn(tenant.ownerId, { path: "/devices" });
   await page.getByText("Devices appear here once they are paired.").waitFor();
   await page.evaluate("window.isTheSamePage = true");
   await page.getByRole("status").getByText("live", { exact: true }).waitFor();
 
-  await gateway.end("SIGKILL");
+  await world.close();
   await page.getByRole("status").getByText("Reconnecting, data may be stale").waitFor();
-  gateway = await startGatewayProcess(sandbox.env);
-  expect((await provision()).status).toBe(201);
+  await page.getByText("No news since").waitFor();
+  world = await start();
+  expect((await world.call(owner, "POST", "/v1/devices/provision", { body: { count: 1 } })).status).toBe(201);
   await page.getByRole("status").getByText("live", { exact: true }).waitFor({ timeout: 30_000 });
   await page.getByText("1 device", { exact: true }).waitFor();
   expect(await page.evaluate("window.isTheSamePage")).toBe(true);

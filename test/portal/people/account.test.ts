@@ -16,7 +16,7 @@ const signedIn = async (userId: string, path: string): Promise<Visitor> => {
 const join = (tenant: TestTenant, userId: string): Promise<unknown> =>
   world.sql.query("insert into memberships (member_id, tenant_id, user_id, role) values ($1, $2, $3, 'owner')", [newId("mem"), tenant.tenantId, userId]);
 
-describe("a session", () => {
+describe.concurrent("a session", () => {
   test("that the person ends elsewhere asks for a new sign-in over the page, whose form stays and can be sent then", async () => {
     const { ownerId } = await world.tenant();
     const there = await signedIn(ownerId, "/keys");
@@ -57,7 +57,7 @@ describe("a session", () => {
   });
 });
 
-test("switching the tenant shows the devices of the other one, and no longer those of the first", async () => {
+test.concurrent("switching the tenant shows the devices of the other one, and no longer those of the first", async () => {
   const [first, second] = [await world.tenant(), await world.tenant()];
   await join(second, first.ownerId);
   for (const [tenant, name] of [
@@ -76,7 +76,8 @@ test("switching the tenant shows the devices of the other one, and no longer tho
     .click();
   await page.getByText("first-device").first().waitFor();
   expect(await page.getByText("second-device").count()).toBe(0);
-  await page.getByRole("link", { name: "Account", exact: true }).click();
+  await page.getByRole("button", { name: /: account$/ }).click();
+  await page.getByRole("menuitem", { name: "Account" }).click();
   await page.getByRole("button", { name: `Switch to ${await nameOf(second)}` }).click();
   await page
     .getByRole("listitem")
@@ -90,7 +91,7 @@ test("switching the tenant shows the devices of the other one, and no longer tho
   await close();
 });
 
-test("the profile and the notifications are stored, and the person can take their data along", async () => {
+test.concurrent("the profile and the notifications are stored, and the person can take their data along", async () => {
   const { ownerId } = await world.tenant();
   const { page, problems, close } = await signedIn(ownerId, "/account");
   await page.getByLabel("Name").fill("Ada");
@@ -109,7 +110,7 @@ test("the profile and the notifications are stored, and the person can take thei
   await close();
 });
 
-test("the last owner of a tenant cannot delete the account, and reads why in the dialog", async () => {
+test.concurrent("the last owner of a tenant cannot delete the account, and reads why in the dialog", async () => {
   const { ownerId } = await world.tenant();
   const { page, close } = await signedIn(ownerId, "/account");
   await page.getByRole("button", { name: "Delete my account" }).click();
@@ -121,7 +122,7 @@ test("the last owner of a tenant cannot delete the account, and reads why in the
   await close();
 });
 
-describe("the settings", () => {
+describe.concurrent("the settings", () => {
   test("are stored, and a form says when somebody else changed them meanwhile", async () => {
     const tenant = await world.tenant();
     const { page, problems, close } = await signedIn(tenant.ownerId, "/settings");

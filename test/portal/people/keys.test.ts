@@ -130,7 +130,7 @@ test("a viewer sees neither the places nor the actions that their role lacks, an
   for (const [path, title] of [
     ["/keys", "API keys"],
     ["/audit", "Audit log"],
-    ["/billing", "Usage and billing"],
+    ["/billing", "Usage and limits"],
   ] as const) {
     expect(await page.getByRole("link", { name: title }).count()).toBe(0);
     await page.goto(path, { waitUntil: "domcontentloaded" });

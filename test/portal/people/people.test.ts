@@ -1,37 +1,37 @@
 // The people of a tenant in the browser: invites from both sides, roles, limits, and who leaves.
-import { beforeEach, describe, expect, test } from "vitest";
+import { describe, expect } from "vitest";
 import { accessFindings, findingsInEveryLook, type Visitor } from "../../kit/browser/chromium.ts";
 import { openConsole } from "../../kit/browser/console.ts";
-import { emailOf, type TestTenant } from "../../kit/gateway/world.ts";
+import { testOpening } from "../../kit/browser/opening.ts";
+import { emailOf } from "../../kit/gateway/world.ts";
 
 const { world, chromium } = await openConsole();
-let tenant: TestTenant;
-let owner: Visitor;
-beforeEach(async () => {
-  tenant = await world.tenant();
-  owner = await chromium.visitor();
-  return () => owner.close();
+/** A tenant, and its owner in front of the console. */
+const test = testOpening(async () => {
+  const tenant = await world.tenant();
+  const owner = await chromium.visitor();
+  const invite = async (userId: string): Promise<string> => {
+    const { status, body } = await world.call(await tenant.user(), "POST", "/v1/invites", { body: { email: emailOf(userId), roleId: "viewer" } });
+    expect(status).toBe(201);
+    return body.data.link.slice(world.url.length);
+  };
+  const asOwner = async (path: string) => {
+    await owner.signIn(tenant.ownerId, { tenantId: tenant.tenantId, path });
+    return owner.page;
+  };
+  const memberOf = (role: string): string => tenant.ownerId.replace("owner", role);
+  return { tenant, owner, asOwner, memberOf, invite, close: owner.close };
 });
-
-const asOwner = async (path: string) => {
-  await owner.signIn(tenant.ownerId, { tenantId: tenant.tenantId, path });
-  return owner.page;
-};
-const memberOf = (role: string): string => tenant.ownerId.replace("owner", role);
 /** Follows a sign-in link with a verified address. */
 const signIn = async ({ page }: Visitor, userId: string, path: string): Promise<void> => {
   const { url } = await world.app.signInLink({ userId, email: emailOf(userId) });
   await page.goto(`${url}&return_to=${encodeURIComponent(path)}`, { waitUntil: "domcontentloaded" });
 };
-const invite = async (userId: string): Promise<string> => {
-  const { status, body } = await world.call(await tenant.user(), "POST", "/v1/invites", { body: { email: emailOf(userId), roleId: "viewer" } });
-  expect(status).toBe(201);
-  return body.data.link.slice(world.url.length);
-};
 const newUser = (): string => `ann-${crypto.randomUUID()}`;
 
-describe("an invite", () => {
-  test("is read before the sign-in, accepted after it, and shows the new member only the devices that she is limited to", async () => {
+describe.concurrent("an invite", () => {
+  test("is read before the sign-in, accepted after it, and shows the new member only the devices that she is limited to", async ({ open }) => {
+    const { tenant, owner, asOwner } = await open();
     const ann = newUser();
     const [hers] = [await tenant.device(), await tenant.device()];
     await world.call(await tenant.user(), "PATCH", `/v1/devices/${hers.deviceId}`, { body: { name: "hers", tags: ["roof"] } });
@@ -66,7 +66,8 @@ describe("an invite", () => {
     await invited.close();
   });
 
-  test("to another address is refused with what to do", async () => {
+  test("to another address is refused with what to do", async ({ open }) => {
+    const { invite } = await open();
     const link = await invite(newUser());
     const other = await chromium.visitor();
     await signIn(other, newUser(), link);
@@ -77,7 +78,8 @@ describe("an invite", () => {
     await other.close();
   });
 
-  test("that was revoked, has expired or was declined says so at its link", async () => {
+  test("that was revoked, has expired or was declined says so at its link", async ({ open }) => {
+    const { asOwner, invite } = await open();
     const people = [newUser(), newUser(), newUser()] as const;
     const [revoked, expired, declined] = [await invite(people[0]), await invite(people[1]), await invite(people[2])];
     const page = await asOwner("/members?tab=invites");
@@ -101,24 +103,27 @@ describe("an invite", () => {
   });
 });
 
-describe("a member", () => {
-  test("who gets another role may do more at once, without a reload", async () => {
+describe.concurrent("a member", () => {
+  test("who gets another role may do more at once, without a reload", async ({ open }) => {
+    const { tenant, owner, asOwner, memberOf } = await open();
     await tenant.user("viewer");
     const viewer = await chromium.visitor();
     await viewer.signIn(memberOf("viewer"), { tenantId: tenant.tenantId, path: "/members" });
     await viewer.page.getByRole("row", { name: /\(you\)/ }).waitFor();
-    expect(await viewer.page.getByRole("link", { name: "Pair" }).count()).toBe(0);
+    expect(await viewer.page.getByRole("button", { name: "Add", exact: true }).count()).toBe(0);
     const page = await asOwner("/members");
     await page.getByRole("row", { name: /viewer/ }).click();
     await page.getByLabel("Role").selectOption({ label: "Operator" });
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByRole("row", { name: /operator/ }).waitFor();
-    await viewer.page.getByRole("link", { name: "Pair" }).waitFor();
+    await viewer.page.getByRole("button", { name: "Add", exact: true }).click();
+    await viewer.page.getByRole("menuitem", { name: "Pair a device" }).waitFor();
     expect([viewer.problems, owner.problems]).toEqual([[], []]);
     await viewer.close();
   });
 
-  test("who is the last owner cannot leave, and reads why", async () => {
+  test("who is the last owner cannot leave, and reads why", async ({ open }) => {
+    const { asOwner } = await open();
     const page = await asOwner("/members");
     await page.getByRole("row", { name: /\(you\)/ }).click();
     await page.getByRole("button", { name: "Leave the tenant" }).click();
@@ -127,7 +132,8 @@ describe("a member", () => {
     expect(await page.getByRole("alert").textContent()).toMatch(/owner/);
   });
 
-  test("becomes the owner only after the owner typed the name, and the owner becomes an administrator", async () => {
+  test("becomes the owner only after the owner typed the name, and the owner becomes an administrator", async ({ open }) => {
+    const { tenant, asOwner, memberOf } = await open();
     await tenant.user("admin");
     const page = await asOwner("/members");
     await page.getByRole("row", { name: /admin/ }).click();
@@ -141,8 +147,9 @@ describe("a member", () => {
   });
 });
 
-describe("a role", () => {
-  test("of one's own is created, changed and deleted; a permission that the caller lacks is refused readably", async () => {
+describe.concurrent("a role", () => {
+  test("of one's own is created, changed and deleted; a permission that the caller lacks is refused readably", async ({ open }) => {
+    const { tenant, memberOf } = await open();
     await tenant.user("admin");
     const admin = await chromium.visitor();
     await admin.signIn(memberOf("admin"), { tenantId: tenant.tenantId, path: "/members?tab=roles" });
@@ -167,7 +174,7 @@ describe("a role", () => {
   });
 });
 
-describe("a person without a tenant", () => {
+describe.concurrent("a person without a tenant", () => {
   test("finds out why there is nothing to see, and creates a tenant", async () => {
     const stranger = await chromium.visitor();
     await signIn(stranger, newUser(), "/devices");
@@ -200,7 +207,8 @@ describe("a person without a tenant", () => {
   });
 });
 
-test("the lists and the forms are easy to use for everybody in every look", { timeout: 120_000 }, async () => {
+test.concurrent("the lists and the forms are easy to use for everybody in every look", { timeout: 120_000 }, async ({ open }) => {
+  const { owner, asOwner, invite } = await open();
   await invite(newUser());
   const page = await asOwner("/members");
   const check = async (): Promise<void> => expect([await findingsInEveryLook(page), owner.problems]).toEqual([[], []]);
@@ -213,7 +221,7 @@ test("the lists and the forms are easy to use for everybody in every look", { ti
     ["/members?tab=roles", "Operator"],
     ["/members?tab=roles&open=new", "Create role"],
   ] as const) {
-    await page.goto(path, { waitUntil: "domcontentloaded" });
+    await owner.go(path);
     await page.getByText(heading).first().waitFor();
     await check();
   }

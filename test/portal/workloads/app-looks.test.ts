@@ -3,18 +3,23 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { failureIn, openRig, type Rig, reportOf } from "../../features/apps/kit.ts";
 import { findingsInEveryLook } from "../../kit/browser/chromium.ts";
 import { openConsole } from "../../kit/browser/console.ts";
+import { createLogger, line } from "./logger.ts";
 
 const { world, chromium } = await openConsole();
 let rig: Rig;
 let path: { readonly app: string; readonly deployment: string };
+const LINES = ["starting", `GET /${"a-long-address/".repeat(30)} 500`];
 beforeAll(async () => {
-  rig = await openRig(world);
+  const logger = createLogger(
+    world,
+    LINES.map((each) => line(each)),
+  );
+  rig = await openRig(world, { handlers: logger.handlers });
   const { deploymentId } = await rig.deploy({ name: `store ${"of-a-long-name".repeat(5)}` });
   const { appId } = await rig.until(`/deployments/${deploymentId}`, "active");
   path = { app: `/apps/${appId}`, deployment: `/deployments/${deploymentId}` };
   await rig.ask(`POST ${path.app}/snapshots`, { metadata: { note: "before the holidays" } });
-  const lines = ["starting", `GET /${"a-long-address/".repeat(30)} 500`];
-  rig.answer(({ app }) => reportOf(app.appId, { revision: 1, failure: failureIn(app.revision, { lines }) }));
+  rig.answer(({ app }) => reportOf(app.appId, { revision: 1, failure: failureIn(app.revision, { lines: LINES }) }));
   await rig.ask(`POST ${path.deployment}/redeploy`, { configuration: { maxKeys: 7 } });
   await rig.until(path.deployment, "active");
   const { version } = await rig.ask("GET /agent/desired-state", undefined, rig.device.as);
@@ -25,24 +30,24 @@ afterAll(async () => {
 });
 
 test("every page is without a finding in every look", { timeout: 240_000 }, async () => {
-  const { page, problems, signIn, close } = await chromium.visitor();
+  const { page, problems, signIn, go, close } = await chromium.visitor();
   await signIn(rig.tenant.ownerId, { path: path.app });
   const findings: string[] = [];
   const check = async (at: string): Promise<void> => {
-    await expect.poll(() => page.locator("[data-skeleton]").count(), { timeout: 15_000 }).toBe(0);
     for (const finding of await findingsInEveryLook(page)) findings.push(`${at}: ${finding}`);
   };
   const visit = async (at: string): Promise<void> => {
-    await page.goto(at, { waitUntil: "domcontentloaded" });
+    await go(at);
     await page.getByRole("heading", { level: 1 }).waitFor();
     await page.getByRole("status").getByText("live", { exact: true }).waitFor();
+    if (at.endsWith("=logs")) await page.getByRole("region", { name: "Lines of the log" }).getByText("starting").waitFor();
     await check(at);
   };
-  for (const tab of ["steps", "logs", "configuration", "secrets", "snapshots"]) await visit(`${path.app}?tab=${tab}`);
+  for (const tab of ["overview", "logs", "configuration", "secrets", "history&revision=2"]) await visit(`${path.app}?tab=${tab}`);
   await page.getByRole("grid", { name: "Snapshots" }).getByText("before the holidays").click();
   await page.getByRole("region", { name: "Snapshot", exact: true }).waitFor();
   await check("a snapshot");
-  for (const tab of ["steps", "logs", "change", "revisions&revision=2"]) await visit(`${path.deployment}?tab=${tab}`);
+  await visit(path.deployment);
   for (const at of ["/catalogue", "/catalogue/nextcloud", `/devices/${rig.device.deviceId}?tab=apps`, "/apps", "/deployments"]) await visit(at);
   await visit("/catalogue/vaultwarden");
   await page.getByRole("button", { name: "Install" }).click();

@@ -1,6 +1,6 @@
 // The console offers exactly the changes of apps and deployments that the gateway's states allow.
 import { expect, test } from "vitest";
-import { canApp, canDeployment } from "../../../portal/src/parts/app-verbs.ts";
+import { canApp, canDeployment } from "../../../portal/src/parts/apps/app-verbs.ts";
 import { APP_STATUSES, DEPLOYMENT_STATUSES } from "../../../protocol/index.ts";
 import { canMoveApp } from "../../../server/features/apps/states.ts";
 import { canMoveDeployment } from "../../../server/features/deployments/states.ts";

@@ -17,6 +17,8 @@ export interface GapOptions {
   after?(deviceId: string): Promise<void>;
   /** A later answer counts as too late. */
   readonly latestMs?: number;
+  /** Between two calls in the gap. */
+  readonly askEveryMs?: number;
   readonly trial?: Partial<TrialOptions>;
 }
 
@@ -32,7 +34,8 @@ const isFull = ({ scale }: Context): boolean => scale.seconds > 10;
 /** Answers of none of the kinds that a gap may have: 503 with Retry-After, or none before it is over. */
 export const wrongOf = (answers: Asked["answers"]): number => answers["503 without"] + answers["no answer"] + answers.other + answers["2xx meanwhile"];
 
-export const runGapTrial = async ({ rig, context, gapMs, words, begin, after, latestMs, trial: more = {} }: GapOptions): Promise<GapTrial> => {
+export const runGapTrial = async (options: GapOptions): Promise<GapTrial> => {
+  const { rig, context, gapMs, words, begin, after, latestMs, askEveryMs, trial: more = {} } = options;
   const { seed, scale, control } = context;
   const forMs = isFull(context) ? gapMs.full : gapMs.short;
   const [bystander] = await rig.provision(1);
@@ -42,7 +45,11 @@ export const runGapTrial = async ({ rig, context, gapMs, words, begin, after, la
     await stage.wait(1_000);
     stage.fault(words);
     const end = await begin(stage);
-    const asking = askMeanwhile(rig, deviceId, () => state.during, latestMs);
+    const asking = askMeanwhile(rig, deviceId, {
+      during: () => state.during,
+      ...(latestMs === undefined ? {} : { latestMs }),
+      ...(askEveryMs === undefined ? {} : { everyMs: askEveryMs }),
+    });
     await pause(time, forMs);
     state.during = false;
     await end();

@@ -32,8 +32,8 @@ interface Refusing {
   readonly rig?: Partial<RigOptions>;
   /** Some calls may succeed meanwhile. */
   readonly lenient?: boolean;
-  /** Commands each second beside the asked ones in the control. */
-  readonly controlPerSecond?: number;
+  /** Each call of the control comes alone. */
+  readonly isSparseControl?: boolean;
   /** Before the load; the returned function runs at the end. */
   prepare?(rig: Rig): Promise<() => Promise<void>>;
   /** Makes the database refuse; the returned function ends that. */
@@ -45,12 +45,17 @@ const GAP_MS = { full: 20_000, short: 10_000 };
 /** Calls go on within this time of the end. */
 const BACK_MS = 10_000;
 const LOOK_MS = 100;
+/** Calls at once, so that they need several of the gateway's sessions: one that still serves must not hide those that do not. */
+const CALLS_AT_ONCE = 8;
+/** A locked table is given up after two seconds, so calls at this distance meet in no batch. */
+const SPARSE = { perSecond: 0.2, askEveryMs: 2_500 };
 
-/** How long until a command can be queued again. */
+/** How long until commands can be queued again. A full queue answers, too. */
 const backAfter = async (rig: Rig, deviceId: string): Promise<number> => {
   const startMs = time.elapsedMs();
   while (time.elapsedMs() - startMs < BACK_MS) {
-    if ((await queueOnce(rig, rig.http, deviceId))?.status === 201) return time.elapsedMs() - startMs;
+    const answers = await Promise.all(Array.from({ length: CALLS_AT_ONCE }, () => queueOnce(rig, rig.http, deviceId)));
+    if (answers.every((answer) => answer?.status === 201 || answer?.status === 429)) return time.elapsedMs() - startMs;
     await pause(time, LOOK_MS);
   }
   return BACK_MS;
@@ -58,10 +63,11 @@ const backAfter = async (rig: Rig, deviceId: string): Promise<number> => {
 
 const refuse = async (
   context: Context,
-  { sqlState, rig: rigOptions = {}, lenient = false, controlPerSecond, prepare, begin, words }: Refusing,
+  { sqlState, rig: rigOptions = {}, lenient = false, isSparseControl = false, prepare, begin, words }: Refusing,
 ): Promise<ScenarioOutcome> => {
   const { seed, scale, control } = context;
-  const perSecond = control ? (controlPerSecond ?? scale.perSecond) : scale.perSecond;
+  const isSparse = control && isSparseControl;
+  const perSecond = isSparse ? SPARSE.perSecond : scale.perSecond;
   const rig = await createRig({ nodes: 1, seed, ...rigOptions, ...(control ? { databaseFilter: unknown(sqlState) } : {}) });
   const state = { backMs: BACK_MS };
   let undo: (() => Promise<void>) | undefined;
@@ -70,7 +76,7 @@ const refuse = async (
     const after = async (deviceId: string): Promise<void> => {
       state.backMs = await backAfter(rig, deviceId);
     };
-    const gap = { gapMs: GAP_MS, words, begin: () => begin(rig), after };
+    const gap = { gapMs: GAP_MS, words, begin: () => begin(rig), after, ...(isSparse ? { askEveryMs: SPARSE.askEveryMs } : {}) };
     const { answers, ...trial } = await runGapTrial({ rig, context: { ...context, scale: { ...scale, perSecond } }, ...gap });
     const violations = {
       ...trial.violations,
@@ -189,7 +195,7 @@ export const refusalScenarios: readonly Scenario[] = [
     "the gateway does not know 55P03, so it answers 500",
     {
       // A full batch that fails so is halved until its callers' time is over, and they hear 503 all the same. A batch of one shows the 500.
-      ...{ sqlState: "55P03", words: "somebody locks the table of commands", begin: lockTable, controlPerSecond: 1 },
+      ...{ sqlState: "55P03", words: "somebody locks the table of commands", begin: lockTable, isSparseControl: true },
     },
   ),
 ];

@@ -172,7 +172,7 @@ const run = ({ seed, scale, control }: Context): Promise<ScenarioOutcome> =>
       return await withDeployFleet(rig, options, (fleet) =>
         withProcessAgents(rig, size.agents, {
           folder,
-          forgets: control,
+          leavesStrays: control,
           use: (agents) =>
             withTakenPort((port) =>
               drill({ rig, fleet, agents, random: createRandom(seed), size, restMs: control ? IMPATIENT_MS : size.restMs }, port, control),
@@ -191,7 +191,7 @@ export const deployKillScenarios: readonly Scenario[] = [
     claim:
       "across kill -9 of gateways and agents in deployments, updates and rollbacks nothing hangs, no process is left, and each device runs what its records say",
     needsRedis: true,
-    control: { how: "a killed agent loses the record of the processes that it has started", red: "orphans" },
+    control: { how: "a killed agent leaves a process in each app's folder that carries no mark", red: "orphans" },
     run,
   },
 ];

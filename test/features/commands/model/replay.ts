@@ -6,7 +6,7 @@ import { AppError } from "../../../../server/core/errors.ts";
 import { openMemoryBus } from "../../../../server/platform/cluster/bus-memory.ts";
 import type { Db } from "../../../../server/platform/database/db.ts";
 import { createTestDatabase, withClient } from "../../../kit/stores/database.ts";
-import { addDevice, asOperator, createCommandsFeature, type DeviceRef, openTestDb, runJob } from "../kit.ts";
+import { addDevice, as, asOperator, createCommandsFeature, type DeviceRef, openTestDb, runJob } from "../kit.ts";
 import { emptyQueue, play, reap, WORK_TIME_SECONDS } from "./model.ts";
 import type { Act, Flushed, Op, Page, TimeStep } from "./programs.ts";
 import type { Queue } from "./queue.ts";
@@ -14,7 +14,7 @@ import { firstBreach, firstDifference, type Row, readConnected, readRows } from 
 
 const START = Date.parse("2026-03-01T00:00:00.000Z");
 const SAFE_TYPE = "echo";
-const UNSAFE_TYPE = "backup-restore";
+const UNSAFE_TYPE = "shell";
 
 /** Changes statements on their way to the database, so that a control can see the test fail. */
 export type Sabotage = (sql: string) => string;
@@ -212,7 +212,7 @@ interface Target {
 type Begin = Omit<Page, "seen"> & { readonly now: number };
 
 const perform = async ({ db, feature, device }: Target, op: Op, { idOf, epoch: current, now }: Begin): Promise<unknown> => {
-  const operator = asOperator(feature, device);
+  const operator = asOperator(feature, device, as("admin"));
   const epoch = "stale" in op ? current - (op.stale ? 1 : 0) : 0;
   switch (op.kind) {
     case "create":
@@ -254,7 +254,7 @@ const codeOf = (error: unknown): string => {
 };
 
 const toInput = (op: Extract<Op, { kind: "create" }>, now: number): Record<string, unknown> => ({
-  type: op.safe ? SAFE_TYPE : UNSAFE_TYPE,
+  ...(op.safe ? { type: SAFE_TYPE } : { type: UNSAFE_TYPE, payload: { command: "true" } }),
   ...(op.lane === null ? {} : { lane: op.lane }),
   ...(op.delaySeconds === 0 ? {} : { notBefore: new Date(now + op.delaySeconds * 1_000).toISOString() }),
   expiresAt: op.lifeSeconds === null ? null : new Date(now + (op.delaySeconds + op.lifeSeconds) * 1_000).toISOString(),

@@ -3,7 +3,7 @@ import { type AckStatus, isOpen } from "../../../../protocol/index.ts";
 import type { Clock } from "../../../../server/core/clock.ts";
 import { AppError } from "../../../../server/core/errors.ts";
 import type { Db } from "../../../../server/platform/database/db.ts";
-import { addDevice, asOperator, connectDevice, type DeviceRef, disconnectDevice } from "../kit.ts";
+import { addDevice, as, asOperator, connectDevice, type DeviceRef, disconnectDevice } from "../kit.ts";
 import { type Life, type LifeOptions, openCuttableBus, type Sabotage, startNode } from "./node.ts";
 import type { NodeIndex, Op } from "./programs.ts";
 import { type Handing, inDatabase, openCount, type Row, readRow } from "./rows.ts";
@@ -44,7 +44,7 @@ export const createPlayer = async (db: Db, { clock, sabotage, lists }: { clock: 
     };
     return startNode(db, { nodeId: `node-${node}`, bus, clock, sabotage, session: onNode }).then((started) => (life.current = started));
   }
-  const operatorAt = (node: NodeIndex) => asOperator(lives[node].feature, device);
+  const operatorAt = (node: NodeIndex) => asOperator(lives[node].feature, device, as("admin"));
   const loseUnwritten = (node: NodeIndex): void => {
     for (const each of handings) if (each.node === node) each.lost = true;
   };
@@ -133,7 +133,7 @@ export const createPlayer = async (db: Db, { clock, sabotage, lists }: { clock: 
 
   const create = async (op: Extract<Op, { kind: "create" }>): Promise<void> => {
     const { commandId } = await operatorAt(op.at).queue({
-      type: op.safe ? "echo" : "backup-restore",
+      ...(op.safe ? { type: "echo" } : { type: "shell", payload: { command: "true" } }),
       requiresAck: op.asksAck,
       ...(op.lane === null ? {} : { lane: op.lane }),
       expiresAt: op.lifeMs === null ? null : new Date(clock.elapsed() + op.lifeMs).toISOString(),

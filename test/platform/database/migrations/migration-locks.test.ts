@@ -78,7 +78,7 @@ const besideDump = async (name: string, options: Partial<MigrateOptions> & { rea
   }
 };
 
-describe("beside a dump", () => {
+describe.concurrent("beside a dump", () => {
   test("no write waits for longer than it may, the migration names the dump, and goes on after it", async () => {
     const { applied, failed, reasons } = await besideDump("beside", { writes: 1_000 });
     expect({ applied, failed }).toEqual({ applied: ["99990101000000_beside"], failed: 0 });
@@ -91,7 +91,7 @@ describe("beside a dump", () => {
   });
 });
 
-describe("another migration", () => {
+describe.concurrent("another migration", () => {
   test("is named by its session until it ends", async () => {
     const url = await createTestDatabase();
     const waits = notingWaits();
@@ -118,7 +118,7 @@ describe("another migration", () => {
   });
 });
 
-describe("a script outside of a transaction", () => {
+describe.concurrent("a script outside of a transaction", () => {
   const CONCURRENT = "-- Runs outside of a transaction.\n-- Finds rows by b; not before.\ncreate index concurrently probe_b on probe (b);\n";
   const indexes = (url: string) =>
     withClient(
@@ -172,7 +172,7 @@ describe("a script outside of a transaction", () => {
   });
 });
 
-describe("a database that is away", () => {
+describe.concurrent("a database that is away", () => {
   test("is waited for, and its reason is named", async () => {
     const url = await createEmptyDatabase();
     const name = new URL(url).pathname.slice(1);
