@@ -28,13 +28,13 @@ interface MenuItemsProps {
   readonly children: ReactNode;
 }
 export const MenuItems = ({ label, above, children }: MenuItemsProps) => {
-  const { isOpen, close } = useContext(AroundMenu);
+  const { opening, close } = useContext(AroundMenu);
   const around = useRef<HTMLDivElement>(null);
   // Begins where somebody goes on: in the field, or at the first item.
   useLayoutEffect(() => {
     const { current } = around;
-    if (isOpen && current !== null) (current.querySelector("input") ?? itemsOf(current)[0])?.focus();
-  }, [isOpen]);
+    if (opening !== null && current !== null) (current.querySelector("input") ?? itemsOf(current)[0])?.focus();
+  }, [opening]);
   const chosen = ({ target }: MouseEvent): void => {
     if (target instanceof Element && target.closest("[role^='menuitem']") !== null) close();
   };

@@ -17,11 +17,12 @@ const place = (menu: HTMLElement, button: HTMLElement): void => {
 };
 
 interface AroundItems {
-  readonly isOpen: boolean;
+  /** Counts how often the menu was opened; null while it is closed. */
+  readonly opening: number | null;
   readonly close: () => void;
 }
 /** The menu around. */
-export const AroundMenu = createContext<AroundItems>({ isOpen: false, close: () => undefined });
+export const AroundMenu = createContext<AroundItems>({ opening: null, close: () => undefined });
 
 export interface MenuProps {
   /** The button's accessible name, where its content has no words. */
@@ -41,15 +42,16 @@ export const Menu = ({ name, title = name, className, button, onNear, children }
   const opener = useRef<HTMLButtonElement>(null);
   const menu = useRef<HTMLDivElement>(null);
   const [isOpen, setIsOpen] = useState(false);
-  const [wasOpened, setWasOpened] = useState(false);
+  const [openings, setOpenings] = useState(0);
   const show = (next: boolean): void => {
     setIsOpen(next);
-    if (next) setWasOpened(true);
+    // A menu that is closed and opened again at once only says that it is open, which it was before.
+    if (next) setOpenings((count) => count + 1);
     // The browser gives the focus back unless somebody has put it elsewhere; Safari's buttons never had it.
     else if (document.activeElement === document.body || menu.current?.contains(document.activeElement) === true) opener.current?.focus();
   };
   const toggled = ({ newState }: ToggleEvent<HTMLElement>): void => show(newState === "open");
-  const around = { isOpen, close: () => (HAS_POPOVERS ? menu.current?.hidePopover() : show(false)) };
+  const around = { opening: isOpen ? openings : null, close: () => (HAS_POPOVERS ? menu.current?.hidePopover() : show(false)) };
   const press = (event: KeyboardEvent): void => {
     if (event.key !== "Escape") return;
     // The page has a meaning of its own for it.
@@ -94,7 +96,7 @@ export const Menu = ({ name, title = name, className, button, onNear, children }
         className={css["menu"]}
         {...(HAS_POPOVERS ? { popover: "auto", onToggle: toggled } : { hidden: !isOpen, onKeyDown: press, "data-plain": true })}
       >
-        <AroundMenu value={around}>{wasOpened ? <Suspense fallback={null}>{children}</Suspense> : null}</AroundMenu>
+        <AroundMenu value={around}>{openings > 0 ? <Suspense fallback={null}>{children}</Suspense> : null}</AroundMenu>
       </div>
     </>
   );

@@ -37,6 +37,20 @@ describe("a menu", () => {
     await visitor.close();
   });
 
+  test("that is opened again at once begins at its first item again", async () => {
+    const visitor = await open("/devices");
+    const { page } = visitor;
+    await page.getByRole("button", { name: "Add", exact: true }).press("Enter");
+    await eventually(async () => expect(await focused(visitor)).toBe("Pair a device"));
+    // The browser tells of both with one event: it is open, and was open.
+    await page.evaluate(
+      "(() => { const menu = document.querySelector('[popover]:popover-open'); menu.hidePopover(); menu.showPopover(); })()",
+    );
+    await eventually(async () => expect(await focused(visitor)).toBe("Pair a device"));
+    expect(visitor.problems).toEqual([]);
+    await visitor.close();
+  });
+
   test("of the person has the colors, the keys and the way out", async () => {
     const visitor = await open("/account");
     const { page } = visitor;
