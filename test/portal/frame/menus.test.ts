@@ -43,9 +43,7 @@ describe("a menu", () => {
     await page.getByRole("button", { name: "Add", exact: true }).press("Enter");
     await eventually(async () => expect(await focused(visitor)).toBe("Pair a device"));
     // The browser tells of both with one event: it is open, and was open.
-    await page.evaluate(
-      "(() => { const menu = document.querySelector('[popover]:popover-open'); menu.hidePopover(); menu.showPopover(); })()",
-    );
+    await page.evaluate("(() => { const menu = document.querySelector('[popover]:popover-open'); menu.hidePopover(); menu.showPopover(); })()");
     await eventually(async () => expect(await focused(visitor)).toBe("Pair a device"));
     expect(visitor.problems).toEqual([]);
     await visitor.close();

@@ -106,11 +106,16 @@ export const createDeliverySession = (deps: WorkerDeps) => {
   const release = async (): Promise<void> => {
     const idle = held().filter((runner) => runner.isDry && runner.isEmpty());
     for (const runner of held()) runner.idleTicks = idle.includes(runner) ? runner.idleTicks + 1 : 0;
-    const over = idle
-      .filter(({ idleTicks }) => idleTicks >= IDLE_TICKS)
-      .map(({ webhookId, fence, state }) => ({ webhookId, fence, epoch: state?.epoch ?? -1 }));
+    const leaving = idle.filter(({ idleTicks }) => idleTicks >= IDLE_TICKS);
+    for (const runner of leaving) runner.isLeaving = true;
+    const over = leaving.map(({ webhookId, fence, state }) => ({ webhookId, fence, epoch: state?.epoch ?? -1 }));
     const released = over.length === 0 ? new Set<string>() : await releaseEndpoints(db, over);
-    for (const [webhookId, runner] of runners) if (released.has(webhookId) || (runner.isStopped && runner.isEmpty())) runners.delete(webhookId);
+    for (const runner of leaving) {
+      runner.isLeaving = false;
+      if (released.has(runner.webhookId)) runner.stop();
+    }
+    // By now another runner may hold an endpoint that was released.
+    for (const [webhookId, runner] of runners) if (runner.isStopped && runner.isEmpty()) runners.delete(webhookId);
     for (const runner of held()) {
       runner.stir();
       loader.ask(runner);

@@ -64,11 +64,13 @@ export const createRunner = ({ webhook_id: webhookId, tenant_id: tenantId, fence
     /** In ticks. */
     idleTicks: 0,
     isStopped: false,
+    /** It is being given back: whoever holds it next reads what comes now. */
+    isLeaving: false,
     /** By this process's clock: a node that cannot renew its lease begins nothing after it. */
     leasedUntilMs,
 
     isEmpty: (): boolean => waiting.length === 0 && sending.size === 0 && unwritten.size === 0,
-    wants: (): boolean => !runner.isStopped && !runner.isDry && (waiting.length < LOW || (sending.size < CONCURRENCY && firstFree() === -1)),
+    wants: (): boolean => !runner.isStopped && !runner.isLeaving && !runner.isDry && (waiting.length < LOW || (sending.size < CONCURRENCY && firstFree() === -1)),
     /** Rows of a subject that is named here would come twice, or too early. */
     wanted: (): Wanted => {
       isStirred = false;
