@@ -32,7 +32,7 @@ const project = (name: string, test: TestOptions): TestProjectInlineConfiguratio
   root,
   test: {
     name,
-    setupFiles: ["test/kit/setup/file-cost.ts", "test/kit/gateway/seed.ts", "test/kit/gateway/emitted.ts"],
+    setupFiles: ["test/kit/setup/file-cost.ts", "test/kit/gateway/seed.ts", "test/kit/gateway/emitted.ts", "test/kit/setup/one-session.ts"],
     // Each wait within a test has a shorter bound of its own, which names what did not happen.
     testTimeout: 60_000,
     hookTimeout: 30_000,

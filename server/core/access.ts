@@ -1,10 +1,11 @@
 // What a caller may do in a tenant: permissions, and the devices that the caller is limited to. Made once per cached look-up, so a call only reads it.
 import { DeviceSelector, HELD, isOfTenant, type Permission, type Role, type TenantId } from "../../protocol/index.ts";
+import type { Clients } from "./database.ts";
 import { type DeviceTraits, matchesAnyRule, matchesRule } from "./people/fleet-rules.ts";
 import type { Access, DeviceLimit, SystemScope } from "./scope.ts";
 
-/** Reads the fleets that a selector names. */
-export type ToLimit = (tenantId: TenantId, selector: DeviceSelector) => Promise<DeviceLimit>;
+/** Reads the fleets that a selector names. Within a transaction, `db` is that one. */
+export type ToLimit = (tenantId: TenantId, selector: DeviceSelector, db?: Clients) => Promise<DeviceLimit>;
 
 /** A row may be older than a field of the selector. */
 export const storedSelector = (stored: unknown): DeviceSelector | null => (stored === null ? null : DeviceSelector.parse(stored));

@@ -1,4 +1,6 @@
 // The features of data: backups, where they go, when they are made, and the volumes of devices.
+import type { Clients } from "../core/database.ts";
+import type { SystemScope } from "../core/scope.ts";
 import { createBackupDestinations } from "../features/backup-destinations/index.ts";
 import { createBackupPolicies } from "../features/backup-policies/index.ts";
 import { backupFailureOf, createBackups } from "../features/backups/index.ts";
@@ -9,8 +11,8 @@ import { repositoriesUrl, serveRepositories } from "./repositories.ts";
 
 export const keeping = (wiring: Wiring, peers: Peers) => {
   const { kit, settings, toLimit } = wiring;
-  const isKnown = async (...[scope, deviceId]: Parameters<typeof peers.devices.find>): Promise<boolean> =>
-    (await peers.devices.find(scope, deviceId)) !== undefined;
+  const isKnown = async (db: Clients, scope: SystemScope, deviceId: string): Promise<boolean> =>
+    (await peers.devices.known(db, scope, [deviceId])).has(deviceId);
   const limitOf = async (tenantId: string, resource: "storageGB" | "backupRetentionDays"): Promise<number | null> => {
     const tenant = await peers.tenants.lookup.find(tenantId);
     return tenant === null ? 0 : (kit.plan.limitsOf(tenant)[resource] ?? null);

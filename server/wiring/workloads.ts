@@ -62,7 +62,7 @@ export const workloads = (
       carriers: () => serving.carriers,
       knownDevices: peers.devices.known,
       isShown: (...asked) => peers.devices.isShown(...asked),
-      deviceIds: (scope) => peers.devices.ids(scope),
+      deviceIds: (...asked) => peers.devices.ids(...asked),
       toLimit,
       holdFleets: (...asked) => peers.fleets.holdForLimit(...asked),
       connected: (...asked) => peers.tunnels.connected(...asked),

@@ -4,6 +4,7 @@ import { permissionsIn } from "../access.ts";
 import type { ApiKeyRecord, Memberships, TenantLookup } from "../ports/lookups.ts";
 import { type Blocks, isBlocked } from "../ports/security.ts";
 import { type Principal, type SystemScope, type TenantScope, userIdOf } from "../scope.ts";
+import { runAs, Work } from "../work.ts";
 
 export interface AccessDeps {
   readonly tenants: Pick<TenantLookup, "find">;
@@ -42,8 +43,9 @@ export interface WorkNeeds {
 export const createPresentAccess =
   (deps: AccessDeps) =>
   async ({ tenantId, workId, createdBy }: OrderedWork, { permissions, unlimitedOnly }: WorkNeeds): Promise<TenantScope | null> => {
-    const tenant = await deps.tenants.find(tenantId);
-    const principal = await principalOf(deps, tenantId, createdBy);
+    // Whoever asks is in a transaction and holds a session of background work. Were these reads of that class too, so many steps at once as it has
+    // sessions would all wait for one more.
+    const [tenant, principal] = await runAs(new Work("lists"), () => Promise.all([deps.tenants.find(tenantId), principalOf(deps, tenantId, createdBy)]));
     if (tenant === null || principal === null) return null;
     const scope: TenantScope = { tenantId, tenant, principal, requestId: workId, ip: NOWHERE, traceparent: null };
     const may = permissionsIn(scope);

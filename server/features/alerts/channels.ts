@@ -1,6 +1,8 @@
 // The handlers of channels and silences.
+
 import type { AlertChannel, ChannelConfig, ChannelType, contract } from "../../../protocol/index.ts";
 import { secondsFromNow } from "../../core/clock.ts";
+import type { Clients } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Handlers } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
@@ -47,8 +49,8 @@ export const createChannelHandlers = ({
     return channel;
   };
   /** The new configuration with the secret that it keeps. */
-  const replaced = async (scope: SystemScope, channelId: string, config: ChannelConfig): Promise<ChannelConfig> => {
-    const sealed = await findSealed(db, scope, channelId);
+  const replaced = async (tx: Clients, scope: SystemScope, channelId: string, config: ChannelConfig): Promise<ChannelConfig> => {
+    const sealed = await findSealed(tx, scope, channelId);
     const secret = config.secret ?? (sealed?.type === "webhook" ? openConfig(secretBox, sealed)?.secret : undefined);
     return secret === undefined ? config : { ...config, secret };
   };
@@ -81,7 +83,7 @@ export const createChannelHandlers = ({
       const { type } = await find(scope, channelId);
       if (given !== undefined) await checkUrl(type, scope, given);
       return commit(async (tx) => {
-        const config = given === undefined ? undefined : await replaced(scope, channelId, given);
+        const config = given === undefined ? undefined : await replaced(tx, scope, channelId, given);
         const sealed = config === undefined ? {} : { config: sealConfig(secretBox, channelId, config), address: addressOf(type, config) };
         const channel = await updateChannel(tx, scope, channelId, { ...change, ...sealed });
         if (channel !== null) return channel;

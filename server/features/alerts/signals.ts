@@ -1,7 +1,7 @@
 // Events as rules see them: the outbox hands over every event, and those that a rule of their tenant waits for are kept.
 import type { Clock } from "../../core/clock.ts";
+import type { Clients } from "../../core/database.ts";
 import type { DispatchedEvent } from "../../core/events.ts";
-import type { Db } from "../../platform/database/db.ts";
 import type { Consumer } from "../../platform/outbox/outbox.ts";
 import { findEventTypes } from "./store/rules.ts";
 import { insertSignals, type Signal } from "./store/signals.ts";
@@ -17,21 +17,21 @@ const signalOf = ({ tenantId, eventId, type, subjectId, data, createdAt }: Dispa
 };
 
 /** The relay is a hot path: while no rule waits for an event, it pays one look into a set per event. */
-export const createSignals = ({ db, clock }: { readonly db: Db; readonly clock: Pick<Clock, "elapsed"> }) => {
+export const createSignals = ({ clock }: { readonly clock: Pick<Clock, "elapsed"> }) => {
   let wanted: ReadonlySet<string> = new Set();
   let readAtMs = Number.NEGATIVE_INFINITY;
-  const read = async (): Promise<void> => {
+  const read = async (tx: Clients): Promise<void> => {
     const before = readAtMs;
     readAtMs = clock.elapsed();
     try {
-      wanted = new Set((await findEventTypes(db)).map(({ tenantId, type }) => keyOf(tenantId, type)));
+      wanted = new Set((await findEventTypes(tx)).map(({ tenantId, type }) => keyOf(tenantId, type)));
     } catch (error) {
       readAtMs = before;
       throw error;
     }
   };
   const consumer: Consumer = async (tx, events) => {
-    if (clock.elapsed() - readAtMs > CACHE_MS) await read();
+    if (clock.elapsed() - readAtMs > CACHE_MS) await read(tx);
     if (wanted.size === 0) return;
     const signals = events.filter(({ tenantId, type }) => wanted.has(keyOf(tenantId, type))).map(signalOf);
     if (signals.length > 0) await insertSignals(tx, signals);

@@ -30,7 +30,7 @@ export interface DestinationsDeps
   readonly repositoriesUrl: () => string | null;
   readonly findUses: FindUses;
   readonly findOrder: FindOrder;
-  readonly isKnown: (scope: SystemScope, deviceId: string) => Promise<boolean>;
+  readonly isKnown: (db: Clients, scope: SystemScope, deviceId: string) => Promise<boolean>;
   /** Throws BACKUP_ENGINE_MISSING if the device has said that it has no restic. */
   readonly requireEngine: (tx: Clients, scope: SystemScope, deviceId: string) => Promise<void>;
   /** The failure of a command by how it ended. */
@@ -95,7 +95,7 @@ export const createBackupDestinations = (deps: DestinationsDeps): DestinationsFe
       get: async ({ scope }, { destinationId }) => withActor(db, scope, await show(db, scope, await readOf(scope, destinationId))),
       test: ({ scope, commit }, { destinationId, deviceId, initialize }) =>
         commit(async (tx, afterwards) => {
-          if (!(await deps.isKnown(scope, deviceId))) throw new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
+          if (!(await deps.isKnown(tx, scope, deviceId))) throw new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
           const row = await places.hold(tx, scope, destinationId);
           await deps.requireEngine(tx, scope, deviceId);
           await places.repository(tx, scope, { destinationId: row.destinationId, deviceId });

@@ -1,6 +1,8 @@
 // The recovery sheet: what plain restic needs to restore a device's backups without this product. For an owner who has just signed in, and recorded.
+
 import type { contract, DestinationKind } from "../../../protocol/index.ts";
 import { secondsFromNow } from "../../core/clock.ts";
+import type { Clients } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Handlers } from "../../core/feature.ts";
 import { userOf } from "../../core/people/user-of.ts";
@@ -14,7 +16,7 @@ const SHEET_SECONDS = 24 * 3_600;
 
 export interface RecoveryDeps extends Pick<FeatureKit, "db" | "clock" | "audit" | "watch"> {
   readonly places: Places;
-  readonly isKnown: (scope: TenantScope, deviceId: string) => Promise<boolean>;
+  readonly isKnown: (db: Clients, scope: TenantScope, deviceId: string) => Promise<boolean>;
 }
 
 const linesOf = (kind: DestinationKind): string[] => [
@@ -30,7 +32,7 @@ export const createRecovery = ({ db, clock, audit, watch, places, isKnown }: Rec
     const signedInAt = session?.signedInAt.getTime() ?? (authTime ?? 0) * 1_000;
     if (clock.now().getTime() - signedInAt > MAX_SIGN_IN_AGE * 1_000)
       throw new AppError("REAUTHENTICATION_REQUIRED", { details: { maxAgeSeconds: MAX_SIGN_IN_AGE } });
-    if (!(await isKnown(scope, deviceId))) throw new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
+    if (!(await isKnown(db, scope, deviceId))) throw new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
     const place = await findPlace(db, scope, { destinationId, deviceId });
     if (place === null) throw unknownDestination(destinationId);
     const { tenantId, ip } = scope;

@@ -31,15 +31,15 @@ const isThere = ({ status }: BackedApp): boolean => status !== "removing" && sta
 
 export const createPolicyTargets = ({ apps, toLimit, knownDevices, holdFleets }: TargetsDeps): Targets => {
   /** Reads with it meet only the devices that the target selects. */
-  const limited = async ({ tenantId }: SystemScope, { deviceIds, tags, fleetIds }: Target): Promise<SystemScope> => {
-    const limits = [await toLimit(tenantId as TenantId, { deviceIds: [...deviceIds], tags: [...tags], fleetIds: [...fleetIds] } as never)]; // as: ids of rows
+  const limited = async (db: Clients, { tenantId }: SystemScope, { deviceIds, tags, fleetIds }: Target): Promise<SystemScope> => {
+    const limits = [await toLimit(tenantId as TenantId, { deviceIds: [...deviceIds], tags: [...tags], fleetIds: [...fleetIds] } as never, db)]; // as: ids of rows
     const principal: ApiKeyPrincipal = { kind: "apiKey", keyId: "key_policy", role: "viewer", permissions: new Set(), limits };
     return { tenantId, principal };
   };
   const select = async (db: Clients, scope: SystemScope, target: Target, appIds: readonly string[] | null): Promise<readonly BackedApp[]> => {
     const named = appIds === null ? target.appIds : target.appIds.filter((appId) => appIds.includes(appId));
     const byName = named.length === 0 ? [] : await apps().select(db, { tenantId: scope.tenantId }, named, MAX_APPS);
-    const byDevice = selects(target) ? await apps().select(db, await limited(scope, target), appIds, MAX_APPS) : [];
+    const byDevice = selects(target) ? await apps().select(db, await limited(db, scope, target), appIds, MAX_APPS) : [];
     const all = new Map([...byName, ...byDevice].filter(isThere).map((app) => [app.appId, app]));
     return [...all.values()].slice(0, MAX_APPS);
   };

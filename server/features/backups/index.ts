@@ -43,7 +43,7 @@ export interface BackupsDeps extends Pick<FeatureKit, "db" | "clock" | "emit" | 
     scope: SystemScope,
     apps: readonly BackedApp[],
   ) => Promise<ReadonlyMap<string, { readonly destinationId: string | null }>>;
-  readonly isKnown: (scope: SystemScope, deviceId: string) => Promise<boolean>;
+  readonly isKnown: (db: Clients, scope: SystemScope, deviceId: string) => Promise<boolean>;
   readonly requireEngine: (tx: Clients, scope: SystemScope, deviceId: string) => Promise<void>;
   readonly hideFor: HideFor | undefined;
 }

@@ -22,7 +22,7 @@ export interface RestoringDeps extends Pick<FeatureKit, "db" | "secretBox"> {
   readonly steps: BackupSteps;
   readonly apps: () => Backing;
   readonly repositories: () => Repositories;
-  readonly isKnown: (scope: SystemScope, deviceId: string) => Promise<boolean>;
+  readonly isKnown: (db: Clients, scope: SystemScope, deviceId: string) => Promise<boolean>;
   readonly requireEngine: (tx: Clients, scope: SystemScope, deviceId: string) => Promise<void>;
 }
 
@@ -121,7 +121,7 @@ export const createRestoring = (deps: RestoringDeps) => {
     const seen = await findBackup(db, scope, backupId);
     if (seen === null) throw unknownBackup(backupId);
     const deviceId = (targetDeviceId ?? seen.deviceId) as BackupRow["deviceId"]; // as: known below
-    if (!(await isKnown(scope, deviceId))) throw new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
+    if (!(await isKnown(db, scope, deviceId))) throw new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
     return commit(async (tx, afterwards) => {
       const backup = await lockBackup(tx, scope, backupId);
       if (backup === null) throw unknownBackup(backupId);

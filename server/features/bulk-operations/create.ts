@@ -59,6 +59,7 @@ export const requireConfirmed = (entry: BulkEntry, params: Readonly<Record<strin
   throw invalid("params.confirm", `must be the number of devices, which is ${found}`, { reason: "not_confirmed", found });
 };
 
+type Selector = Parameters<typeof targetRecord>[1];
 interface Found {
   readonly total: number;
   readonly target: BulkRow["target"];
@@ -122,14 +123,13 @@ export const createMaking = (deps: CreateDeps): Pick<H, "create" | "preview"> =>
     return { total, target, sample: first.map((targetId) => ({ targetId, name: names.get(targetId) ?? null })), unseen: [], targets: null };
   };
 
-  const find = async (tx: Tx, scope: TenantScope, { operation, target }: Asked): Promise<Found> => {
-    const call = readCall(scope);
+  /** Null: the target names no devices by what they are. */
+  const selectorOf = async (scope: TenantScope, { target }: Asked): Promise<Selector> =>
+    target.fleetId === undefined ? (target.selector ?? null) : (await handlers.fleets.get(readCall(scope), { fleetId: target.fleetId })).selector;
+
+  const find = async (tx: Tx, scope: TenantScope, { operation, target }: Asked, selector: Selector): Promise<Found> => {
     if (target.upload === true) return { total: 0, target: targetRecord(target, null), sample: [], unseen: [], targets: null };
-    if (target.fleetId !== undefined) {
-      const { selector } = await handlers.fleets.get(call, { fleetId: target.fleetId });
-      return ofFleet(tx, scope, targetRecord(target, selector));
-    }
-    if (target.selector !== undefined) return ofFleet(tx, scope, targetRecord(target, target.selector));
+    if (target.fleetId !== undefined || target.selector !== undefined) return ofFleet(tx, scope, targetRecord(target, selector));
     const kind = targetOf(operation);
     const { ids, seen } = await findTargets(finders[kind], tx, scope, idsOf(target, kind));
     return {
@@ -161,7 +161,8 @@ export const createMaking = (deps: CreateDeps): Pick<H, "create" | "preview"> =>
     preview: async ({ scope }, input) => {
       requirePermission(scope, REGISTRY[input.operation] as BulkEntry); // as: each entry takes its own parameters
       await checkReferences(scope, input);
-      const { total, sample, unseen } = await deps.db.tx((tx) => find(tx, scope, input));
+      const selector = await selectorOf(scope, input);
+      const { total, sample, unseen } = await deps.db.tx((tx) => find(tx, scope, input, selector));
       return { total, sample, refused: unseen.length === 0 ? {} : { NOT_FOUND: unseen.length } };
     },
     create: async ({ scope, commit, fail }, input) => {
@@ -171,8 +172,9 @@ export const createMaking = (deps: CreateDeps): Pick<H, "create" | "preview"> =>
       const times = timesOf(input, clock.now());
       const params = entry.params.parse(input.params) as Record<string, unknown>;
       await checkReferences(scope, input);
+      const selector = await selectorOf(scope, input);
       return commit(async (tx, afterwards) => {
-        const found = await find(tx, scope, input);
+        const found = await find(tx, scope, input, selector);
         const isUpload = found.target.kind === "upload";
         if (found.total === 0 && !isUpload) throw fail("BULK_NO_TARGETS");
         if (!isUpload) requireConfirmed(entry, params, found.total);

@@ -104,7 +104,7 @@ export interface Devices extends Feature<typeof contract.devices>, Omit<Visibili
   /** Where these devices are in their networks. */
   machines(db: Clients, scope: SystemScope, deviceIds: readonly string[]): Promise<ReadonlyMap<string, NetworkPlace>>;
   /** All devices that the caller sees, removed ones too. */
-  ids(scope: SystemScope): Promise<readonly string[]>;
+  ids(scope: SystemScope, within?: Clients): Promise<readonly string[]>;
   /** How many devices have each status. */
   states(scope: SystemScope): Promise<Record<Device["status"], number>>;
   /** For administrators of the installation. */
@@ -153,7 +153,7 @@ export const createDevices = (deps: DevicesDeps): Devices => {
     },
     known: findKnown,
     machines: findMachines,
-    ids: (scope) => listIds(db, scope),
+    ids: (scope, within = db) => listIds(within, scope),
     states: (scope) => countDevicesByStatus(db, scope),
     counters: { hosts: countDevices },
     describe: (scope, { ipAddresses, ...report }) => describeDevice(db, scope, { ...report, addresses: ipAddresses && reachable(ipAddresses) }),

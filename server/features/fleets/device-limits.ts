@@ -1,7 +1,7 @@
 // Fleets as limits: which of them members, keys and invites may be limited to, and what such a limit selects.
 import type { FleetSelector } from "../../../protocol/index.ts";
 import type { ToLimit } from "../../core/access.ts";
-import type { Tx } from "../../core/database.ts";
+import type { Clients, Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import type { FindLimited } from "../../core/ports/lookups.ts";
 import type { SystemScope } from "../../core/scope.ts";
@@ -31,8 +31,8 @@ export const createFindReferences =
 export const followsStatus = (selector: FleetSelector | null | undefined): boolean => (selector?.status ?? null) !== null;
 
 export const createToLimit =
-  (db: Tx): ToLimit =>
-  async (tenantId, selector) => {
+  (outside: Clients): ToLimit =>
+  async (tenantId, selector, db = outside) => {
     const selectors = selector.fleetIds.length === 0 ? [] : await findSelectors(db, { tenantId }, selector.fleetIds);
     return { ...selector, rules: selectors.filter((each) => !followsStatus(each)) };
   };

@@ -91,7 +91,7 @@ export const createMeshHandlers = (deps: MeshHandlersDeps): MeshHandlers => {
     const ids = new Set<string>();
     for (const row of rows) {
       for (const { deviceId } of row.routers) ids.add(deviceId);
-      for (const deviceId of await consumers.ids(scope, row)) if (ids.size < MAX_TOLD) ids.add(deviceId);
+      for (const deviceId of await consumers.ids(tx, scope, row)) if (ids.size < MAX_TOLD) ids.add(deviceId);
     }
     const orders = [...ids].map(
       (deviceId) => orderOf(commands.sync, { deviceId: deviceId as DeviceId, key: newId("cmd"), orderedBy: actorOf(scope.principal), payload: {} }), // as: of rows, and known

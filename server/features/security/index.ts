@@ -134,14 +134,10 @@ interface Resolving {
 
 const toEvent = ({ id: alertId, type, severity, ruleId, entityType, entityId }: SecurityAlert) => ({ alertId, type, severity, ruleId, entityType, entityId });
 
-const createAlertHandlers = ({
-  db,
-  clock,
-  emit,
-}: SecurityDeps): Pick<All, "acknowledge" | "acknowledgeForInstallation" | "resolve" | "resolveForInstallation"> => {
+const createAlertHandlers = ({ clock, emit }: SecurityDeps): Pick<All, "acknowledge" | "acknowledgeForInstallation" | "resolve" | "resolveForInstallation"> => {
   const { alertAcknowledged, alertResolved } = contract.security.events;
-  const refusal = async (scope: SystemScope, alertId: string, to: SecurityAlert["status"]): Promise<AppError> => {
-    const alert = await findSecurityAlert(db, scope, alertId);
+  const refusal = async (tx: Tx, scope: SystemScope, alertId: string, to: SecurityAlert["status"]): Promise<AppError> => {
+    const alert = await findSecurityAlert(tx, scope, alertId);
     if (alert === null) return new AppError("SECURITY_ALERT_NOT_FOUND", { details: { alertId } });
     const allowed = alert.status === "open" ? ["acknowledged", "resolved"] : alert.status === "acknowledged" ? ["resolved"] : [];
     return new AppError("INVALID_STATE_TRANSITION", { details: { from: alert.status, to, allowed } });
@@ -149,14 +145,14 @@ const createAlertHandlers = ({
   const acknowledge = async (tx: Tx, scope: SystemScope, alertId: string): Promise<SecurityAlert> => {
     const change = { status: "acknowledged", acknowledgedAt: clock.now(), acknowledgedBy: actorOf(scope.principal ?? null) } as const;
     const alert = await changeAlert(tx, scope, { alertId, from: ["open"] }, change);
-    if (alert === null) throw await refusal(scope, alertId, "acknowledged");
+    if (alert === null) throw await refusal(tx, scope, alertId, "acknowledged");
     if (scope.tenantId !== INSTALLATION) await emit(tx, [happened(scope, alertAcknowledged, alertId, toEvent(alert))]);
     return alert;
   };
   const resolve = async (tx: Tx, scope: SystemScope, { alertId, resolution, note }: Resolving): Promise<SecurityAlert> => {
     const change = { status: "resolved", resolvedAt: clock.now(), resolvedBy: actorOf(scope.principal ?? null), resolution, note } as const;
     const alert = await changeAlert(tx, scope, { alertId, from: ["open", "acknowledged"] }, change);
-    if (alert === null) throw await refusal(scope, alertId, "resolved");
+    if (alert === null) throw await refusal(tx, scope, alertId, "resolved");
     if (scope.tenantId !== INSTALLATION) await emit(tx, [happened(scope, alertResolved, alertId, { ...toEvent(alert), resolution })]);
     return alert;
   };

@@ -10,6 +10,7 @@ import { withTimeout } from "../timeout.ts";
 import { type Bulkheads, createBulkheads, createOneBulkhead } from "./bulkheads.ts";
 import { createCondition } from "./db-condition.ts";
 import { failsAlone, isAborted, isConflict, isUniqueViolation, meaningOf, noAnswer, type Readiness } from "./db-errors.ts";
+import { holdingSession } from "./nested-sessions.ts";
 import { arrayText, RAW_TYPES } from "./pg-text-format.ts";
 import { beginOf, commitTransaction, type Failed, openPool, type PoolFigures, type SessionPool } from "./pool.ts";
 import { openPrisma, type PrismaOnConnections } from "./prisma-clients.ts";
@@ -178,7 +179,7 @@ const transaction = async <T>({ pool, statements, prisma, listMs }: TransactionD
     // Do not wait for BEGIN: the first statement travels with it.
     const begun = client.query(beginOf(work, listMs));
     begun.catch(() => undefined);
-    const result = await run({ ...statements.inside(seat), ...createClients(inside.run), defer, failsAlone });
+    const result = await holdingSession(work, () => run({ ...statements.inside(seat), ...createClients(inside.run), defer, failsAlone }));
     await begun;
     if (deferred.length > 0) {
       // A tick comes after all that waits for no answer, so a statement that could not be sent is known, and COMMIT does not keep the others without it.

@@ -6,6 +6,7 @@ import type { Log } from "../telemetry/log.ts";
 import type { ClassFigures, createBulkheads } from "./bulkheads.ts";
 import { failureOf, meaningOf, noAnswer } from "./db-errors.ts";
 import { demandDriver, startupOf } from "./driver.ts";
+import { requireNotNested } from "./nested-sessions.ts";
 import { cancelStatement } from "./pool-cancel.ts";
 import { snapshotSession } from "./snapshot-session.ts";
 
@@ -194,6 +195,7 @@ export const openPool = ({
 
   const take: SessionPool["take"] = async () => {
     const work = currentWork();
+    requireNotNested(work);
     const leave = await bulkheads.enter(work);
     try {
       const client = await fresh(work);

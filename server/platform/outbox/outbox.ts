@@ -4,6 +4,7 @@ import type { Tx } from "../../core/database.ts";
 import type { DispatchedEvent, Emit } from "../../core/events.ts";
 import { becomeLeader } from "../../core/leader-election.ts";
 import type { FindStuck } from "../../core/people/stuck.ts";
+import { runAs, Work } from "../../core/work.ts";
 import type { Db } from "../database/db.ts";
 import type { Job } from "../jobs.ts";
 import { countUndispatched, deleteOldEvents, dispatchNext, findWaiting, insertEvents, isWaiting, type OutboxFigures } from "./outbox-rows.ts";
@@ -80,9 +81,9 @@ export const createOutbox = ({ db, onError, settings: given }: OutboxDeps): Outb
     if (events.length > 0) tell(events);
     return events.length;
   };
-  /** One run at a time in this process, so that subscribers see one order. Returns how many events it has dispatched. */
+  /** One run at a time in this process, so that subscribers see one order. Returns how many events it has dispatched. It is background work, whoever wakes it. */
   const run = (): Promise<number> =>
-    (running ??= relayOnce().finally(() => {
+    (running ??= runAs(new Work("jobs"), relayOnce).finally(() => {
       running = null;
     }));
 

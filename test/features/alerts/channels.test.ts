@@ -325,7 +325,7 @@ test("a rule on events opens an alert for what the event is about, of its tenant
   const own = await rig.open();
   await own.made("/alert-rules", { name: "Removed", metric: "event", eventType: "device.deleted", operator: "gte", threshold: 1, clearForSeconds: 0 });
   const [deviceId, other] = ["dev_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R", (await rig.open()).tenant.tenantId];
-  const { consumer } = createSignals({ db: rig.db, clock: systemClock });
+  const { consumer } = createSignals({ clock: systemClock });
   const eventOf = (eventId: string, tenantId: string, type: string) => ({
     ...{ eventId: `${eventId}${tenantId}`, tenantId, type, position: 1, sequence: 1, requestId: null, traceparent: null },
     subjectId: "wh_1",

@@ -6,10 +6,12 @@ import { type OperationId, openStock, SAMPLES, type Stock } from "../../contract
 import { startWorld, type World } from "../../kit/gateway/world.ts";
 import { finished } from "./finished.ts";
 
+/** A step that waits for a second session of background work while it holds one would wait for itself. */
+const ONE_SESSION = { DATABASE_SESSIONS_JOBS: "1" };
 let world: World;
 let stock: Stock;
 beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_STANDARD: "off", RATE_LIMIT_TENANT: "off", RATE_LIMIT_PAIRING: "off" }, { inProcess: true });
+  world = await startWorld({ RATE_LIMIT_STANDARD: "off", RATE_LIMIT_TENANT: "off", RATE_LIMIT_PAIRING: "off", ...ONE_SESSION }, { inProcess: true });
   stock = await openStock(world);
 });
 afterAll(() => world.close());

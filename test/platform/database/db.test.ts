@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { systemClock } from "../../../server/core/clock.ts";
+import { runAs, Work } from "../../../server/core/work.ts";
 import { type Db, openDb, type Sql } from "../../../server/platform/database/db.ts";
 import { databaseError, isUnavailable, isUndone, isUniqueViolation } from "../../../server/platform/database/db-errors.ts";
 import { silentLog } from "../../../server/platform/telemetry/log.ts";
@@ -301,6 +302,28 @@ describe("transactions", () => {
       }),
     );
     expect(isUnavailable(error)).toBe(true);
+  });
+});
+
+describe("a transaction that asks for a second session", () => {
+  const asking = (work: () => Promise<unknown>) => failure(db.tx(() => runAs(new Work("jobs"), () => db.tx(work))));
+  const NESTED = "a transaction asks for a second session; pass it on to whoever reads";
+
+  test.each([
+    ["a statement", () => db.query("select 1")],
+    ["a read through Prisma", () => db.system.device.findFirst()],
+    ["a transaction", () => db.tx(async (tx) => tx.query("select 1"))],
+  ])("for %s is found by every test", async (_, work) => {
+    expect(String(await asking(work))).toContain(NESTED);
+  });
+
+  test("for work that it only starts is let be", async () => {
+    let later: Promise<unknown> = Promise.resolve();
+    await db.tx(async (tx) => {
+      later = runAs(new Work("jobs"), () => db.query("select 1"));
+      await tx.query("select 1");
+    });
+    await later;
   });
 });
 

@@ -5,6 +5,7 @@ import { contract, type TenantId } from "../../../protocol/index.ts";
 import { systemClock } from "../../../server/core/clock.ts";
 import { type DispatchedEvent, happened } from "../../../server/core/events.ts";
 import { newId } from "../../../server/core/ids.ts";
+import { currentWork, runAs, Work } from "../../../server/core/work.ts";
 import { type Db, openDb } from "../../../server/platform/database/db.ts";
 import { createOutbox, type Outbox, type OutboxDeps } from "../../../server/platform/outbox/outbox.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
@@ -120,6 +121,17 @@ describe("dispatch", () => {
     await eventually(() => expect(seen).toHaveLength(1));
     expect(errors).toEqual(["outbox subscriber"]);
     await outbox.close();
+  });
+
+  test("the relay is background work, whoever has woken it", async () => {
+    const own = await open();
+    const classes = new Set<string>();
+    const { outbox, seen } = outboxOn(own, { settings: { wakeAfterMs: 0 } });
+    outbox.consume("classes", async () => void classes.add(currentWork().workClass));
+    await runAs(new Work("agents"), () => own.tx((tx) => outbox.emit(tx, [event(newId("ten"))])));
+    await eventually(() => expect(seen).toHaveLength(1));
+    expect([...classes]).toEqual(["jobs"]);
+    await own.close();
   });
 
   test("the outbox refuses a hint and an event with the wrong data", async () => {

@@ -1,6 +1,6 @@
 // Changes of backups by people: make, rename, hold, verify, cancel and delete.
 import type { contract } from "../../../../protocol/index.ts";
-import type { Tx } from "../../../core/database.ts";
+import type { Clients, Tx } from "../../../core/database.ts";
 import { AppError } from "../../../core/errors.ts";
 import type { Handlers } from "../../../core/feature.ts";
 import { actorOf, type SystemScope } from "../../../core/scope.ts";
@@ -22,7 +22,7 @@ export interface BackupChangesDeps extends Pick<FeatureKit, "db" | "clock"> {
   readonly apps: () => Backing;
   readonly repositories: () => Repositories;
   readonly cancelOrdered: CancelOrdered;
-  readonly isKnown: (scope: SystemScope, deviceId: string) => Promise<boolean>;
+  readonly isKnown: (db: Clients, scope: SystemScope, deviceId: string) => Promise<boolean>;
 }
 
 const locked = async (tx: Tx, scope: SystemScope, backupId: string): Promise<BackupRow> => {
@@ -38,9 +38,9 @@ export const createBackupChanges = (deps: BackupChangesDeps): Changes => {
   const { clock, orders, steps, apps, repositories, isKnown } = deps;
   return {
     ...createCancels(deps),
-    create: async ({ scope, commit, fail }, { deviceId, appId, retainUntil, destinationId, ...wanted }) => {
-      if (!(await isKnown(scope, deviceId))) throw fail("DEVICE_NOT_FOUND", { deviceId });
-      return commit(async (tx, afterwards) => {
+    create: ({ scope, commit, fail }, { deviceId, appId, retainUntil, destinationId, ...wanted }) =>
+      commit(async (tx, afterwards) => {
+        if (!(await isKnown(tx, scope, deviceId))) throw fail("DEVICE_NOT_FOUND", { deviceId });
         const app = await apps().lock(tx, scope, appId);
         if (app === null || app.deviceId !== deviceId) throw fail("APP_NOT_FOUND", { appId });
         await orders.requireFree(tx, scope, appId);
@@ -54,8 +54,7 @@ export const createBackupChanges = (deps: BackupChangesDeps): Changes => {
         });
         afterwards(notify);
         return toBackup(row);
-      });
-    },
+      }),
     change: ({ scope, commit, fail }, { backupId, name, retainUntil, version }) =>
       commit(async (tx) => {
         const before = await locked(tx, scope, backupId);
@@ -79,9 +78,9 @@ export const createBackupChanges = (deps: BackupChangesDeps): Changes => {
         afterwards(notify);
         return null;
       }),
-    verify: async ({ scope, commit, fail }, { backupId, mode, deviceId: other }) => {
-      if (other !== undefined && !(await isKnown(scope, other))) throw fail("DEVICE_NOT_FOUND", { deviceId: other });
-      return commit(async (tx, afterwards) => {
+    verify: ({ scope, commit, fail }, { backupId, mode, deviceId: other }) =>
+      commit(async (tx, afterwards) => {
+        if (other !== undefined && !(await isKnown(tx, scope, other))) throw fail("DEVICE_NOT_FOUND", { deviceId: other });
         const row = await locked(tx, scope, backupId);
         if (!isKept(row.status)) throw fail("BACKUP_NOT_RESTORABLE", { backupId, status: row.status });
         if (row.verification.status === "verifying") throw fail("BACKUP_IN_PROGRESS", { appId: row.appId });
@@ -90,8 +89,7 @@ export const createBackupChanges = (deps: BackupChangesDeps): Changes => {
         const { row: saved, notify } = await orders.verify(tx, scope, row, { mode, deviceId, by: actorOf(scope.principal) });
         afterwards(notify);
         return toBackup(saved);
-      });
-    },
+      }),
   };
 };
 

@@ -1,5 +1,7 @@
 // Reads of backups and restores.
+
 import type { contract } from "../../../../protocol/index.ts";
+import type { Clients } from "../../../core/database.ts";
 import { AppError } from "../../../core/errors.ts";
 import type { Handlers } from "../../../core/feature.ts";
 import { pageWithActors, withActor } from "../../../core/people/actors.ts";
@@ -11,7 +13,7 @@ import { findRestore, pageOfRestores } from "../store/restores.ts";
 
 type H = Handlers<typeof contract.backups>;
 export interface BackupReadsDeps extends Pick<FeatureKit, "db" | "until"> {
-  readonly isKnown: (scope: SystemScope, deviceId: string) => Promise<boolean>;
+  readonly isKnown: (db: Clients, scope: SystemScope, deviceId: string) => Promise<boolean>;
 }
 export const unknownBackup = (backupId: string): AppError => new AppError("BACKUP_NOT_FOUND", { details: { backupId } });
 export const unknownRestore = (restoreId: string): AppError => new AppError("RESTORE_NOT_FOUND", { details: { restoreId } });
@@ -36,7 +38,7 @@ export const createBackupReads = ({ db, until, isKnown }: BackupReadsDeps): Read
     list: ({ scope }, query) => page(scope, query),
     listOfDevice: async ({ scope }, query) => {
       const { deviceId } = query;
-      if (!(await isKnown(scope, deviceId))) throw new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
+      if (!(await isKnown(db, scope, deviceId))) throw new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
       return page(scope, query);
     },
     listOfTenant: ({ scope, fail }, { tenantId, ...query }) => {

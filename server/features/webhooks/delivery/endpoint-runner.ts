@@ -70,7 +70,8 @@ export const createRunner = ({ webhook_id: webhookId, tenant_id: tenantId, fence
     leasedUntilMs,
 
     isEmpty: (): boolean => waiting.length === 0 && sending.size === 0 && unwritten.size === 0,
-    wants: (): boolean => !runner.isStopped && !runner.isLeaving && !runner.isDry && (waiting.length < LOW || (sending.size < CONCURRENCY && firstFree() === -1)),
+    wants: (): boolean =>
+      !runner.isStopped && !runner.isLeaving && !runner.isDry && (waiting.length < LOW || (sending.size < CONCURRENCY && firstFree() === -1)),
     /** Rows of a subject that is named here would come twice, or too early. */
     wanted: (): Wanted => {
       isStirred = false;
