@@ -113,7 +113,7 @@ export const ORDERS_COME_AFTER_THE_COMMIT = {
 export const RAMP_IS_OPEN = passing(
   "rollouts",
   "update",
-  "new.phases := (select jsonb_agg(p || jsonb_build_object('succeeded', 1000)) from jsonb_array_elements(new.phases) p);",
+  "new.phases := (select coalesce(jsonb_agg(p || jsonb_build_object('succeeded', 1000)), '[]') from jsonb_array_elements(new.phases) p);",
 );
 
 /** The counts of a bulk operation are not written with its items, and some never. */
