@@ -29,15 +29,17 @@ const BACKUPS = /portal\/src\/parts\/(?:backups|volumes)\//;
 /** What apps, devices and the network show of tunnels and mesh routes. */
 const NETWORK = /portal\/src\/parts\/network\//;
 /** The libraries, most of which the first screen needs: one file is smaller than its parts, and a release that changes none leaves it in the browser's cache. */
-const LIBRARY = /node_modules\/(?:react|react-dom|scheduler|use-sync-external-store|@tanstack|@trpc)\//;
+const LIBRARY = /node_modules\/(?:preact|use-sync-external-store|@tanstack|@trpc)\//;
 /** The screens of an area come together; what its address means is known before. Few people come to a deployment without an app. */
 const AREA = /portal\/src\/screens\/(?!overview|devices)([\w-]+)\/(?!search|deployment\b)/;
+/** Docs: docs/decisions/0015-the-console-runs-on-preact.md. The longer names first: an alias also stands for what begins with it. */
+const PREACT = { "react/jsx-runtime": "preact/jsx-runtime", "react-dom/client": "preact/compat/client", "react-dom": "preact/compat", react: "preact/compat" };
 const GATEWAY = "http://127.0.0.1:8080";
 
 export default defineConfig({
   root: here("."),
   plugins: [react(), icons(), withoutSockets],
-  resolve: { alias: { "@mooring/client": here("../protocol/client/index.ts") } },
+  resolve: { alias: { ...PREACT, "@mooring/client": here("../protocol/client/index.ts") } },
   build: {
     outDir: here("../dist/portal"),
     emptyOutDir: true,

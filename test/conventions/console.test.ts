@@ -23,6 +23,10 @@ describe("a screen", () => {
   });
 });
 
+test("who listens to the fields inside an element listens to input: React alone tells containers of changes while somebody types", () => {
+  expect(matching([...filesIn("portal/src", ".tsx")], /<(?:div|form|fieldset|section|ul|li)\b[^<>]*\bonChange=/)).toEqual([]);
+});
+
 describe("a test of the console", () => {
   const TESTS = filesIn("test/portal", ".test.ts");
 

@@ -63,7 +63,7 @@ const Outlook = ({ device, ttlSeconds }: { readonly device: Pick<Device, "connec
           text.polling
         ) : null}
       </p>
-      <div onChange={({ target }) => setIfOffline((target as unknown as HTMLSelectElement).value)}>
+      <div onInput={({ target }) => setIfOffline((target as unknown as HTMLSelectElement).value)}>
         <SelectField label={text.ifOffline} name="ifOffline" options={text.ifOfflineOptions} />
       </div>
     </>

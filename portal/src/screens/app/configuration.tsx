@@ -29,7 +29,7 @@ const Change = ({ app, template: { configSchema, version } }: { readonly app: Ap
   };
   return (
     <div
-      onChange={({ target }) => {
+      onInput={({ target }) => {
         const form = target instanceof Element ? target.closest("form") : null;
         if (form !== null) keep(app, typed(form), draft?.revision);
       }}

@@ -62,6 +62,7 @@ const Remove = ({ policy: { policyId, name }, onClose }: DialogProps) => {
       onSuccess: async () => {
         await navigate({ to: "/backups/policies" });
         queryClient.removeQueries(api.backupPolicies.get.queryFilter({ policyId }));
+        queryClient.removeQueries(api.backupPolicies.listRuns.pathFilter());
         await readAgain();
       },
     }),

@@ -47,7 +47,7 @@ export const NewRollout = ({ onClose }: { readonly onClose: () => void }) => {
         onSubmit={(fields) => setWanted(wantedOf(fields))}
       >
         {/* Figures of other choices would be no confirmation. */}
-        <div className="stack" onChange={() => setWanted(null)}>
+        <div className="stack" onInput={() => setWanted(null)}>
           <SelectField label={text.fleet} name="fleet" options={(fleets.data?.items ?? []).map(({ fleetId, name }) => [fleetId, name] as const)} />
           <SelectField
             label={text.policy}

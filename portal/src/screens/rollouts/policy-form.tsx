@@ -111,7 +111,7 @@ export const PolicyForm = ({ of, submit, action, onSubmit, onCancel }: PolicyFor
         </button>
       }
     >
-      <div ref={around} className="stack" onChange={preview.reset}>
+      <div ref={around} className="stack" onInput={preview.reset}>
         <TextField label={text.name} name="name" required maxLength={100} defaultValue={of?.name} />
         {of === undefined ? <Subject /> : null}
         <TextField label={text.version} name="version" maxLength={64} defaultValue={of?.targetVersion ?? undefined} hint={text.versionHint} />
