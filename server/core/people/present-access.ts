@@ -43,7 +43,7 @@ export interface WorkNeeds {
 export const createPresentAccess =
   (deps: AccessDeps) =>
   async ({ tenantId, workId, createdBy }: OrderedWork, { permissions, unlimitedOnly }: WorkNeeds): Promise<TenantScope | null> => {
-    // Whoever asks is in a transaction and holds a session of background work. Were these reads of that class too, so many steps at once as it has
+    // The step that asks is in a transaction and holds a session of background work. Were these reads of that class too, so many steps at once as it has
     // sessions would all wait for one more.
     const [tenant, principal] = await runAs(new Work("lists"), () => Promise.all([deps.tenants.find(tenantId), principalOf(deps, tenantId, createdBy)]));
     if (tenant === null || principal === null) return null;

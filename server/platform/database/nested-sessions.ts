@@ -1,5 +1,5 @@
-// Finds a mistake that can stop a whole class of work: who holds a session in a transaction and asks for a second one waits for itself once as many do so
-// as the class has sessions. Tests turn it on.
+// Finds a mistake that can stop a whole class of work: a transaction that asks for a second session waits for itself once as many do so as the class has
+// sessions. Tests turn it on.
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Work } from "../../core/work.ts";
 

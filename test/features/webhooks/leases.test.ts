@@ -1,5 +1,4 @@
 // A node lets go of an endpoint that has nothing to do, and something comes in that moment.
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { systemClock } from "../../../server/core/clock.ts";
 import { nameOfStatement } from "../../../server/core/statements.ts";
@@ -44,11 +43,20 @@ test("what comes while a node lets go of its endpoint is sent once, and what com
   const { tenantId, add } = await openEndpoint();
   const sent: string[] = [];
   let isMet = false;
+  let isClaimed = false;
+  let hasRead: () => void = () => undefined;
+  /** The next holder has looked for what is due. */
+  const read = new Promise<void>((resolve) => {
+    hasRead = resolve;
+  });
   const query: Db["query"] = async (text, values) => {
-    // The claim is late: whatever else can send what has come has time to do so.
-    if (nameOfStatement(text) === "webhooks.claim" && isMet) await sleep(100);
+    const name = nameOfStatement(text);
+    // PostgreSQL is slow with the claim: whatever else can send what has come has time to do so.
+    if (name === "webhooks.claim" && isMet) await db.query("select pg_sleep(0.1)");
     const rows = await db.query(text, values);
-    if (nameOfStatement(text) === "webhooks.release" && rows.length > 0 && !isMet) {
+    if (name === "webhooks.claim" && isMet) isClaimed = true;
+    if (name === "webhooks.readDue" && isClaimed) hasRead();
+    if (name === "webhooks.release" && rows.length > 0 && !isMet) {
       isMet = true;
       await add("second");
       session.wake([tenantId]);
@@ -66,7 +74,7 @@ test("what comes while a node lets go of its endpoint is sent once, and what com
     attempt: async (_, { deliveryId, attemptsBefore, trigger }: Sending) => {
       sent.push(deliveryId);
       // Long enough to be sent a second time beside it.
-      await sleep(300);
+      if (deliveryId === "second") await read;
       const attempt = { number: attemptsBefore + 1, trigger, startedAt: new Date().toISOString(), durationMs: 1, statusCode: 204, error: null };
       return { attempt: { ...attempt, responseHeaders: {}, responseBody: "", ip: "127.0.0.1" }, retryAfter: null };
     },
