@@ -58,6 +58,8 @@ const storage = new AsyncLocalStorage<Work>();
 /** Work that nobody has named is background work. */
 export const currentWork = (): Work => storage.getStore() ?? BACKGROUND;
 
+export const isNamed = (work: Work): boolean => work !== BACKGROUND;
+
 /** Runs this, and all that it starts, as this work. */
 export const runAs = <T>(work: Work, run: () => T): T => storage.run(work, run);
 
