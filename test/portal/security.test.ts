@@ -127,6 +127,7 @@ describe("a rule", () => {
     await page.getByRole("heading", { name: `Delete ${HOSTILE}?` }).waitFor();
     await dialog().last().getByRole("button", { name: "Delete" }).click();
     await row.waitFor({ state: "detached" });
+    await dialog().first().waitFor({ state: "detached" });
 
     const builtIn = grid("Rules").getByRole("row").filter({ hasText: "pairing.bruteforce" });
     await builtIn.click();
