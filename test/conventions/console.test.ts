@@ -27,6 +27,10 @@ test("who listens to the fields inside an element listens to input: React alone 
   expect(matching([...filesIn("portal/src", ".tsx")], /<(?:div|form|fieldset|section|ul|li)\b[^<>]*\bonChange=/)).toEqual([]);
 });
 
+test("ids of elements come from ui/use-id.ts: Preact's own hook may give one id to two of them", () => {
+  expect(matching([...filesIn("portal/src", ".ts"), ...filesIn("portal/src", ".tsx")], /\buseId\b[^;]*from "react"/)).toEqual([]);
+});
+
 describe("a test of the console", () => {
   const TESTS = filesIn("test/portal", ".test.ts");
 

@@ -1,10 +1,11 @@
 // "Go to": places, devices by a part of their name, and any pasted id.
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { type KeyboardEvent, useDeferredValue, useId, useState } from "react";
+import { type KeyboardEvent, useDeferredValue, useState } from "react";
 import { api } from "../api/client.ts";
 import { deviceLabel } from "../ui/device-label.ts";
 import { Dialog } from "../ui/dialog.tsx";
+import { useId } from "../ui/use-id.ts";
 import css from "./palette.module.css";
 import { nameOf } from "./place-name.ts";
 import type { Place } from "./places.ts";

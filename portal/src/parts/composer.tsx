@@ -1,12 +1,13 @@
 // The dialog that sends a command to a device.
 import type { CommandTypeRecord, Device } from "@mooring/client";
 import { useMutation, useQuery } from "@tanstack/react-query";
-import { useId, useState } from "react";
+import { useState } from "react";
 import { api, queryClient } from "../api/client.ts";
 import { given } from "../api/search.ts";
 import { useMay } from "../api/session.ts";
 import { deviceLabel } from "../ui/device-label.ts";
 import { Dialog, Field, Form, SelectField, TextField } from "../ui/dialog.tsx";
+import { useId } from "../ui/use-id.ts";
 import { useIntention } from "./intention.ts";
 import css from "./parts.module.css";
 import { type Checked, checkPayload, simpleFields } from "./payload.ts";

@@ -1,11 +1,12 @@
 // Which devices somebody or something is limited to: all, or those that are picked by name, by tag and by fleet.
 import type { Member } from "@mooring/client";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { useDeferredValue, useId, useState } from "react";
+import { useDeferredValue, useState } from "react";
 import { api } from "../api/client.ts";
 import { counted } from "../ui/count.ts";
 import { deviceLabel } from "../ui/device-label.ts";
 import { type Choice, PickField } from "../ui/fields/pick-field.tsx";
+import { useId } from "../ui/use-id.ts";
 import css from "./selector-field.module.css";
 
 export type Selector = NonNullable<Member["selector"]>;

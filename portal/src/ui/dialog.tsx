@@ -1,8 +1,9 @@
 // Dialogs: a form in one, and the question before something that cannot be undone.
-import { type FormEvent, type ReactNode, type SyntheticEvent, useId, useLayoutEffect, useRef, useState } from "react";
+import { type FormEvent, type ReactNode, type SyntheticEvent, useLayoutEffect, useRef, useState } from "react";
 import css from "./dialog.module.css";
 import { Failure } from "./failure.tsx";
 import { Icon } from "./icon.tsx";
+import { useId } from "./use-id.ts";
 
 export interface DialogProps {
   readonly title: string;

@@ -1,8 +1,9 @@
 // Lines of a log as they come: follows their end until somebody scrolls up or pauses, shows those with a text, and wraps long ones.
-import { type UIEvent, useId, useLayoutEffect, useRef, useState } from "react";
+import { type UIEvent, useLayoutEffect, useRef, useState } from "react";
 import { counted, numbers } from "./count.ts";
 import css from "./log-view.module.css";
 import { saveFile } from "./save-file.ts";
+import { useId } from "./use-id.ts";
 
 export interface ShownLine {
   /** Rises with each line. */

@@ -1,6 +1,7 @@
 // A button with a menu: the browser's popover, which closes with Esc and by a click beside it. Its items are of `menu-items.tsx`.
-import { createContext, type KeyboardEvent, type ReactNode, Suspense, type ToggleEvent, useEffect, useId, useLayoutEffect, useRef, useState } from "react";
+import { createContext, type KeyboardEvent, type ReactNode, Suspense, type ToggleEvent, useEffect, useLayoutEffect, useRef, useState } from "react";
 import css from "./menu.module.css";
+import { useId } from "./use-id.ts";
 
 /** Without popovers the menu is a part of the page that is hidden or not. */
 const HAS_POPOVERS = "showPopover" in HTMLElement.prototype;

@@ -2,20 +2,23 @@
 import type { AppDetails } from "@mooring/client";
 import { keepPreviousData } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { useCallback, useMemo } from "react";
+import { lazy, Suspense, useCallback, useMemo } from "react";
 import { api } from "../../api/client.ts";
 import { PAGE_SIZE, usePages } from "../../api/lists.ts";
 import { given, oneOf } from "../../api/search.ts";
+import { useMay } from "../../api/session.ts";
 import { APP_CHANGED, APP_NAME, APP_PORTS, APP_STATUS, APP_TYPE } from "../../parts/apps/app-columns.tsx";
 import { useDeviceNames } from "../../parts/device-names.ts";
-import { APP_VIEWS, SaveView, ViewTabs } from "../../parts/views.tsx";
+import { APP_VIEWS, SaveView, searchOf, ViewTabs } from "../../parts/views.tsx";
 import { FilterBar, type FilterKey, type Filters } from "../../ui/list/filter-bar.tsx";
 import { FilteredList } from "../../ui/list/filtered-list.tsx";
+import { useSelection } from "../../ui/list/selection.ts";
 import type { Column } from "../../ui/list/table.tsx";
 import { Page } from "../../ui/parts.tsx";
 import { readAppSearch, SORTS } from "./search.ts";
 import { STATUSES, text } from "./text.ts";
 
+const AppBulk = lazy(() => import("./bulk.tsx").then((part) => ({ default: part.AppBulk })));
 const route = getRouteApi("/apps");
 
 const KEYS: readonly FilterKey[] = [
@@ -31,12 +34,10 @@ export const AppsScreen = () => {
   const { status: named, ...others } = search;
   const status = oneOf(named, STATUSES);
   const filters = given({ ...others, status });
-  const list = usePages<AppDetails>((page) =>
-    api.apps.list.queryOptions(
-      { ...others, ...given({ status: status === undefined ? undefined : [status] }), page, pageSize: PAGE_SIZE },
-      { placeholderData: keepPreviousData },
-    ),
-  );
+  const query = { ...others, ...given({ status: status === undefined ? undefined : [status] }) };
+  const list = usePages<AppDetails>((page) => api.apps.list.queryOptions({ ...query, page, pageSize: PAGE_SIZE }, { placeholderData: keepPreviousData }));
+  const may = useMay();
+  const selection = useSelection(searchOf(search));
   const nameOf = useDeviceNames(list);
   const columns = useMemo((): readonly Column<AppDetails>[] => {
     const device: Column<AppDetails> = { title: "Device", cell: ({ deviceId }) => nameOf(deviceId) };
@@ -57,13 +58,16 @@ export const AppsScreen = () => {
         columns={columns}
         list={list}
         id={({ appId }) => appId}
+        nameOf={({ name }) => name}
         onOpen={({ appId }) => void navigate({ to: "/apps/$appId", params: { appId } })}
+        selection={may("bulk:write") && (may("app:update") || may("app:delete")) ? selection : undefined}
         filters={filters}
         onClear={() => setFilters({})}
         noMatch={text.noMatch}
         none={text.none}
         action={<Link to="/catalogue">{text.catalogue}</Link>}
       />
+      <Suspense fallback={null}>{selection.count(list.count) > 0 ? <AppBulk selection={selection} total={list.count} query={query} /> : null}</Suspense>
     </Page>
   );
 };

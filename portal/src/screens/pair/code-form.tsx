@@ -1,6 +1,7 @@
 // The field for the code that a machine shows.
-import { type FormEvent, useId, useState } from "react";
+import { type FormEvent, useState } from "react";
 import { Field } from "../../ui/dialog.tsx";
+import { useId } from "../../ui/use-id.ts";
 import css from "./pair.module.css";
 import { isCode, showCode } from "./pairing-code.ts";
 import { text } from "./text.ts";

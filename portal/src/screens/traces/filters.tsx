@@ -1,8 +1,9 @@
 // The filters of the traces. Operations have spaces in their names, so each filter is a field of its own.
 import { useQuery } from "@tanstack/react-query";
-import { type ReactNode, useId } from "react";
+import type { ReactNode } from "react";
 import { api } from "../../api/client.ts";
 import { given } from "../../api/search.ts";
+import { useId } from "../../ui/use-id.ts";
 import { OUTCOMES, type TraceSearch, WINDOWS } from "./search.ts";
 import { text } from "./text.ts";
 import css from "./traces.module.css";

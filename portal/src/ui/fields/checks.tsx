@@ -1,5 +1,6 @@
 // Several things to choose, each with a box to check.
-import { type ReactNode, useId } from "react";
+import type { ReactNode } from "react";
+import { useId } from "../use-id.ts";
 import css from "./checks.module.css";
 
 export interface CheckProps {

@@ -1,6 +1,6 @@
 // A time zone, with those that the browser knows as suggestions.
-import { useId } from "react";
 import { Field } from "../dialog.tsx";
+import { useId } from "../use-id.ts";
 
 const ZONES: readonly string[] = Intl.supportedValuesOf("timeZone");
 

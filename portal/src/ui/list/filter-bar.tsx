@@ -1,6 +1,7 @@
 // One line that filters a list: `status:online tag:roof -tag:canary cam`. A filter that is complete becomes a token; the list's URL is the only state.
-import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState } from "react";
+import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react";
 import { Icon, PageIcon } from "../icon.tsx";
+import { useId } from "../use-id.ts";
 import css from "./filter-bar.module.css";
 
 export interface FilterKey {

@@ -1,6 +1,7 @@
 // A list of any length: draws only what is in sight, is one stop of the Tab key, and moves by j, k, arrows, Page Up, Page Down, Home and End.
-import { type CSSProperties, type KeyboardEvent, type MouseEvent, type ReactNode, useEffect, useId, useRef, useState } from "react";
+import { type CSSProperties, type KeyboardEvent, type MouseEvent, type ReactNode, useEffect, useRef, useState } from "react";
 import { Skeleton } from "../parts.tsx";
+import { useId } from "../use-id.ts";
 import { useRowsInSight } from "./rows-in-sight.ts";
 import type { Selection } from "./selection.ts";
 import css from "./table.module.css";
