@@ -27,7 +27,7 @@ test("who listens to the fields inside an element listens to input: React alone 
   expect(matching([...filesIn("portal/src", ".tsx")], /<(?:div|form|fieldset|section|ul|li)\b[^<>]*\bonChange=/)).toEqual([]);
 });
 
-test("ids of elements come from ui/use-id.ts: Preact's own hook may give one id to two of them", () => {
+test("ids of elements come from ui/use-id.ts: those of Preact's own hook may not have a number appended", () => {
   expect(matching([...filesIn("portal/src", ".ts"), ...filesIn("portal/src", ".tsx")], /\buseId\b[^;]*from "react"/)).toEqual([]);
 });
 
