@@ -4,7 +4,7 @@ import { numbers } from "../../ui/count.ts";
 export const text = {
   title: "Bulk jobs",
   one: "Bulk job",
-  none: "A bulk job changes many devices at once and keeps a result for each. Select devices in their list to make one.",
+  none: "A bulk job changes many devices or apps at once and keeps a result for each. Select some in their list to make one.",
   toDevices: "To the devices",
   noItems: "No item is in this state.",
   notYet: "The items are being collected.",
