@@ -142,6 +142,8 @@ export const runTrial = async (options: TrialOptions): Promise<Trial> => {
       patienceFor(impatient ? IMPATIENT_REST_MS : REST_MS),
     );
     const verdict = checkHistory(history.lines, truth);
+    // The last reconnection that the scenario asked for may have begun after all were back.
+    await until(time, () => group.connected === group.size, { everyMs: 50, withinMs: restMs });
     const { connected, size, reconnects } = group;
     return {
       verdict,
