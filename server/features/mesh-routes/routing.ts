@@ -5,11 +5,12 @@ import { type Carriers, DialFailure } from "../../core/ports/carriers.ts";
 import type { MeshConnection, MeshOwner } from "../../core/ports/mesh.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import { createCached } from "../../core/structures/cached.ts";
+import { createUseCounter } from "../../core/structures/use-counter.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { FeatureKit } from "../kit.ts";
 import { type MeshTarget, readTarget, routersToTry, routesTo, writeTarget } from "./choose.ts";
 import type { Consumers } from "./consumers.ts";
-import { addUsage, allRoutes, type RouteRow, type Used } from "./store.ts";
+import { addRouteUse, allRoutes, ROUTE_USE, type RouteRow } from "./store.ts";
 
 export interface MeshRoutingDeps extends Pick<FeatureKit, "clock"> {
   readonly db: FeatureKit["db"];
@@ -33,7 +34,7 @@ const FORWARD = /^mrt_\w{1,60}$/;
 
 export const createMeshRouting = ({ db, clock, carriers, consumers, settings = {} }: MeshRoutingDeps) => {
   const open = new Set<Open>();
-  const used = new Map<string, Used>();
+  const counter = createUseCounter(ROUTE_USE);
   const plans = createCached<Plans>({
     load: async (tenantId) => {
       const rows = await allRoutes(db, { tenantId } as SystemScope); // as: of a carrier's owner
@@ -69,11 +70,6 @@ export const createMeshRouting = ({ db, clock, carriers, consumers, settings = {
     throw failure;
   };
 
-  const count = (routeId: string): Used => {
-    const counted = used.get(routeId) ?? { connections: 0, bytesIn: 0, bytesOut: 0 };
-    used.set(routeId, counted);
-    return counted;
-  };
   const connect = async (owner: MeshOwner, authority: string): Promise<MeshConnection> => {
     for (const { route, target } of await findWay(owner, authority)) {
       if (!(await mayUse(owner, route))) continue;
@@ -82,15 +78,8 @@ export const createMeshRouting = ({ db, clock, carriers, consumers, settings = {
       const one: Open = { ...owner, routeId, stream };
       open.add(one);
       stream.once("close", () => open.delete(one));
-      count(routeId).connections += 1;
-      return {
-        stream,
-        passed: (bytesIn, bytesOut) => {
-          const counted = count(routeId);
-          counted.bytesIn += bytesIn;
-          counted.bytesOut += bytesOut;
-        },
-      };
+      counter.add(routeId, { connections: 1 });
+      return { stream, passed: (bytesIn, bytesOut) => counter.add(routeId, { bytesIn, bytesOut }) };
     }
     throw new DialFailure("not_allowed");
   };
@@ -114,26 +103,7 @@ export const createMeshRouting = ({ db, clock, carriers, consumers, settings = {
       await Promise.all(asked.values());
     },
   };
-  const usage: Job = {
-    name: "mesh-routes.usage",
-    everyMs: USAGE_MS,
-    run: async () => {
-      if (used.size === 0) return;
-      const taken = new Map(used);
-      used.clear();
-      try {
-        await addUsage(db, taken, clock.now());
-      } catch (error) {
-        for (const [routeId, { connections, bytesIn, bytesOut }] of taken) {
-          const counted = count(routeId);
-          counted.connections += connections;
-          counted.bytesIn += bytesIn;
-          counted.bytesOut += bytesOut;
-        }
-        throw error;
-      }
-    },
-  };
+  const usage: Job = { name: "mesh-routes.usage", everyMs: USAGE_MS, run: () => counter.flush((used) => addRouteUse(db, used, clock.now())) };
   return {
     connect,
     jobs: [recheck, usage],

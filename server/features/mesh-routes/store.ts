@@ -7,6 +7,7 @@ import { createListing, likeLiteral } from "../../core/rows/listing.ts";
 import { given } from "../../core/rows/records.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import { statement } from "../../core/statements.ts";
+import { useColumns } from "../../core/structures/use-counter.ts";
 import type { JudgedRoute } from "./input.ts";
 
 export type RouteRow = Row & { readonly routers: readonly MeshRouter[] };
@@ -139,14 +140,9 @@ const USED = statement<{ readonly route_id: string }>(
      from unnest($1::text[], $2::int8[], $3::int8[], $4::int8[]) as u(route_id, connections, bytes_in, bytes_out) join locked using (route_id)
     where r.route_id = u.route_id returning r.route_id`,
 );
-export interface Used {
-  connections: number;
-  bytesIn: number;
-  bytesOut: number;
-}
+export const ROUTE_USE = ["connections", "bytesIn", "bytesOut"] as const;
+export type RouteUse = Record<(typeof ROUTE_USE)[number], number>;
 /** Adds what passed since the last time. */
-export const addUsage = async (db: SqlTx, used: ReadonlyMap<string, Used>, at: Date): Promise<void> => {
-  const all = [...used];
-  const column = (name: keyof Used): string[] => all.map(([, each]) => String(each[name]));
-  await db.query(USED, [all.map(([routeId]) => routeId), column("connections"), column("bytesIn"), column("bytesOut"), at]);
+export const addRouteUse = async (db: SqlTx, used: ReadonlyMap<string, RouteUse>, at: Date): Promise<void> => {
+  await db.query(USED, [...useColumns(used, ROUTE_USE), at]);
 };

@@ -7,6 +7,7 @@ import { createListing, likeLiteral } from "../../core/rows/listing.ts";
 import { given } from "../../core/rows/records.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import { statement } from "../../core/statements.ts";
+import { useColumns } from "../../core/structures/use-counter.ts";
 
 export type TunnelRow = Row;
 
@@ -211,14 +212,9 @@ const USED = statement<{ readonly tunnel_id: string }>(
      from unnest($1::text[], $2::int8[], $3::int8[], $4::int8[]) as u(tunnel_id, requests, bytes_in, bytes_out) join locked using (tunnel_id)
     where t.tunnel_id = u.tunnel_id returning t.tunnel_id`,
 );
-export interface TunnelUse {
-  requests: number;
-  bytesIn: number;
-  bytesOut: number;
-}
+export const TUNNEL_USE = ["requests", "bytesIn", "bytesOut"] as const;
+export type TunnelUse = Record<(typeof TUNNEL_USE)[number], number>;
 /** Adds what passed since the last time. */
 export const addTunnelUse = async (db: SqlTx, used: ReadonlyMap<string, TunnelUse>, at: Date): Promise<void> => {
-  const all = [...used];
-  const column = (name: keyof TunnelUse): string[] => all.map(([, each]) => String(each[name]));
-  await db.query(USED, [all.map(([tunnelId]) => tunnelId), column("requests"), column("bytesIn"), column("bytesOut"), at]);
+  await db.query(USED, [...useColumns(used, TUNNEL_USE), at]);
 };
