@@ -3,7 +3,7 @@ import { useMutation } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { mooring } from "../../api/client.ts";
-import { FIRST } from "../../api/list-start.ts";
+import { idsFromStart } from "../../api/list-start.ts";
 import { useMay } from "../../api/session.ts";
 import { Confirm } from "../../ui/dialog.tsx";
 import { Check } from "../../ui/fields/checks.tsx";
@@ -28,13 +28,8 @@ interface AppBulkProps {
 /** The ids of the list are those of apps. */
 const idsOf = async ({ all, ids }: Selection, query: Query): Promise<AppIds> => {
   if (!all) return [...ids] as AppIds; // as: see above
-  const found: string[] = [];
-  for (let cursor: string | undefined = FIRST; cursor !== undefined && found.length < MAX_IDS; ) {
-    const page: Awaited<ReturnType<typeof mooring.apps.list.query>> = await mooring.apps.list.query({ ...query, sort: "createdAt", cursor, pageSize: PAGE });
-    found.push(...page.items.flatMap(({ appId }) => (ids.has(appId) ? [] : [appId])));
-    cursor = page.nextCursor;
-  }
-  return found.slice(0, MAX_IDS) as AppIds; // as: see above
+  const read = (cursor: string) => mooring.apps.list.query({ ...query, sort: "createdAt", cursor, pageSize: PAGE });
+  return (await idsFromStart(read, { idOf: ({ appId }) => appId, but: ids, most: MAX_IDS })) as AppIds; // as: see above
 };
 
 const VERBS = ["restart", "start", "stop", "update", "remove"] as const;

@@ -2,7 +2,7 @@
 import { useMutation } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { mooring } from "../../api/client.ts";
-import { FIRST } from "../../api/list-start.ts";
+import { idsFromStart } from "../../api/list-start.ts";
 import { given } from "../../api/search.ts";
 import { useMay } from "../../api/session.ts";
 import type { Selection } from "../../ui/list/selection.ts";
@@ -24,20 +24,12 @@ const selectorOf = ({ sort: _, tag = [], platform, agentVersion, status, ...othe
 };
 
 /** The ids of all that match, but those that are not selected. */
-const idsOf = async (query: Query, but: ReadonlySet<string>): Promise<string[]> => {
-  const ids: string[] = [];
-  for (let cursor: string | undefined = FIRST; cursor !== undefined && ids.length < MAX_IDS; ) {
-    const page: Awaited<ReturnType<typeof mooring.devices.list.query>> = await mooring.devices.list.query({
-      ...query,
-      sort: "createdAt",
-      cursor,
-      pageSize: PAGE,
-    });
-    ids.push(...page.items.flatMap(({ deviceId }) => (but.has(deviceId) ? [] : [deviceId])));
-    cursor = page.nextCursor;
-  }
-  return ids.slice(0, MAX_IDS);
-};
+const idsOf = (query: Query, but: ReadonlySet<string>): Promise<string[]> =>
+  idsFromStart((cursor) => mooring.devices.list.query({ ...query, sort: "createdAt", cursor, pageSize: PAGE }), {
+    idOf: ({ deviceId }) => deviceId,
+    but,
+    most: MAX_IDS,
+  });
 
 const targetOf = async ({ all, ids }: Selection, query: Query): Promise<Creation["target"]> => {
   if (!all) return { deviceIds: [...ids] as NonNullable<Creation["target"]["deviceIds"]> }; // as: ids of the list

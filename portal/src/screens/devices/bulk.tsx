@@ -3,7 +3,7 @@ import type { Device } from "@mooring/client";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { api, codeOf, mooring, queryClient } from "../../api/client.ts";
-import { FIRST } from "../../api/list-start.ts";
+import { pagesFromStart } from "../../api/list-start.ts";
 import { useMay } from "../../api/session.ts";
 import { type Batch, eachOf, useBulk } from "../../parts/bulk.ts";
 import { newKey } from "../../parts/intention.ts";
@@ -41,16 +41,8 @@ async function* chosenOf({ selection: { all, ids }, query }: Pick<DeviceBulkProp
     }
     return;
   }
-  for (let cursor: string | undefined = FIRST; cursor !== undefined; ) {
-    const page: Awaited<ReturnType<typeof mooring.devices.list.query>> = await mooring.devices.list.query({
-      ...query,
-      sort: "createdAt",
-      cursor,
-      pageSize: BATCH,
-    });
-    yield { devices: page.items.filter(({ deviceId }) => !ids.has(deviceId)), missing: [] };
-    cursor = page.nextCursor;
-  }
+  for await (const items of pagesFromStart((cursor) => mooring.devices.list.query({ ...query, sort: "createdAt", cursor, pageSize: BATCH })))
+    yield { devices: items.filter(({ deviceId }) => !ids.has(deviceId)), missing: [] };
 }
 const idOf = ({ deviceId }: Device): string => deviceId;
 /** Does `work` with some devices after another, and tells of those that are gone. */
