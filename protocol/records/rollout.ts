@@ -1,6 +1,6 @@
 // A rollout: one update of the devices of a fleet, in phases, and how it goes on each device.
 import { z } from "zod";
-import { CommandId, DeviceId, FleetId, id, TenantId } from "../kit/ids.ts";
+import { AppId, CommandId, DeviceId, FleetId, id, TenantId } from "../kit/ids.ts";
 import { ShownPhase, UpdateSettings, UpdateSubject } from "./update-policy.ts";
 
 const Timestamp = z.iso.datetime();
@@ -150,7 +150,10 @@ export const RolloutFailure = z.object({
   code: z.string(),
   count,
   message: z.string().nullable().describe("Of the first device."),
-  devices: z.array(z.object({ deviceId: DeviceId, name: z.string().nullable() })).describe("The first 5."),
+  lines: z.array(z.string()).describe("The last lines that the app of the first device had logged when it failed, with secrets masked. Empty for agents."),
+  devices: z
+    .array(z.object({ deviceId: DeviceId, name: z.string().nullable(), appId: AppId.nullable(), commandId: CommandId.nullable() }))
+    .describe("The first 5. `appId`: `null` for agents. `commandId`: of the last order, `null` if there was none."),
 });
 
 export type RolloutFailure = z.infer<typeof RolloutFailure>;

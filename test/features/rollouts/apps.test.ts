@@ -37,7 +37,12 @@ describe("a rollout of an app", () => {
     const rollout = await read(fleet, rolloutId);
     expect(rollout).toMatchObject({ status: "rolled_back", statusReason: "THRESHOLD_EXCEEDED", counts: { failed: 5, aborted: 3, pending: 0 } });
     expect(await versionsOf(fleet)).toEqual(times(8, `running ${OLD}`));
-    expect(await call(fleet, "GET", `/rollouts/${rolloutId}/failures`)).toMatchObject([{ code: "HEALTH_CHECK_FAILED", count: 5 }]);
+    expect(await call(fleet, "GET", `/rollouts/${rolloutId}/failures`)).toEqual([
+      {
+        ...{ code: "HEALTH_CHECK_FAILED", count: 5, message: "the page answers 500", lines: ["starting", "cannot start"] },
+        devices: times(5, { deviceId: expect.any(String), name: null, appId: expect.stringMatching(/^app_/), commandId: expect.stringMatching(/^cmd_/) }),
+      },
+    ]);
   });
 
   test("is preceded by the backups that a policy asks for, in each app's own lane", async () => {

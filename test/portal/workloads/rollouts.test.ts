@@ -116,6 +116,7 @@ test("a rollout starts by its figures, says why it stopped, and is aborted in tw
     await failing();
     expect((await world.call(owner, "GET", `/v1/rollouts/${rolloutId}`)).body.data.status).toBe("paused");
   }, 15_000);
+  await world.sql.query(`update rollout_devices set lines = '["starting", "cannot bind port 80"]' where rollout_id = $1 and status = 'failed'`, [rolloutId]);
   await page.getByText("Too many devices failed.").or(page.getByText("The phase can no longer reach")).first().waitFor();
   expect(await findingsInEveryLook(page)).toEqual([]);
   await page
@@ -123,7 +124,9 @@ test("a rollout starts by its figures, says why it stopped, and is aborted in tw
     .or(page.getByRole("link", { name: "Failures" }))
     .first()
     .click();
-  await page.getByRole("heading", { name: /DISK_FULL/ }).waitFor();
+  const failures = page.getByRole("region", { name: /DISK_FULL/ });
+  await failures.getByText("cannot bind port 80").waitFor();
+  expect(await failures.getByRole("link").first().getAttribute("href")).toMatch(/^\/devices\/dev_\w+\?command=cmd_\w+$/);
   expect(await findingsInEveryLook(page)).toEqual([]);
   await page.getByRole("button", { name: "Abort" }).click();
   await page.getByLabel("Reason").fill("the wrong version");

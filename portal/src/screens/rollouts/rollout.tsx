@@ -1,5 +1,5 @@
 // One rollout: why it stands and until when, its phases, what failed, and its devices.
-import type { Rollout, RolloutDevice } from "@mooring/client";
+import type { Rollout, RolloutDevice, RolloutFailure } from "@mooring/client";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { api } from "../../api/client.ts";
@@ -117,6 +117,18 @@ const Devices = ({ rolloutId, late }: { readonly rolloutId: Id; readonly late?: 
   );
 };
 
+/** One click from a failed device to its app's log, or to the order of its agent. */
+const FailedDevice = ({ of: { deviceId, name, appId, commandId } }: { readonly of: RolloutFailure["devices"][number] }) =>
+  appId === null ? (
+    <Link to="/devices/$deviceId" params={{ deviceId }} search={commandId === null ? {} : { command: commandId }}>
+      {name ?? deviceId}
+    </Link>
+  ) : (
+    <Link to="/apps/$appId" params={{ appId }} search={{ tab: "logs" }}>
+      {text.logOf(name ?? deviceId)}
+    </Link>
+  );
+
 const Failures = ({ rolloutId }: { readonly rolloutId: Id }) => {
   const read = useQuery(api.rollouts.failures.queryOptions({ rolloutId }));
   return (
@@ -125,14 +137,13 @@ const Failures = ({ rolloutId }: { readonly rolloutId: Id }) => {
         items.length === 0 ? (
           <Empty>{text.noFailures}</Empty>
         ) : (
-          items.map(({ code, count, message, devices }) => (
+          items.map(({ code, count, message, lines, devices }) => (
             <Panel key={code} title={`${code}: ${numbers.format(count)}`}>
-              {message === null ? null : <pre>{message}</pre>}
+              {message === null ? null : <p>{message}</p>}
+              {lines.length === 0 ? null : <pre>{lines.join("\n")}</pre>}
               <p className="row">
-                {devices.map(({ deviceId, name }) => (
-                  <Link key={deviceId} to="/devices/$deviceId" params={{ deviceId }}>
-                    {name ?? deviceId}
-                  </Link>
+                {devices.map((device) => (
+                  <FailedDevice key={device.deviceId} of={device} />
                 ))}
               </p>
             </Panel>

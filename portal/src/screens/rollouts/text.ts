@@ -83,6 +83,7 @@ export const text = {
   devices: "Devices",
   noDevices: "No device belongs to it yet.",
   noFailures: "No device has failed.",
+  logOf: (name: string) => `Log of ${name}`,
   late: "late",
   late_devices: "Devices that were offline in their turn",
   stuck: "Its last steps failed; it is tried again by itself.",

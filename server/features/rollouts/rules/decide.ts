@@ -60,12 +60,13 @@ const undelivered = (member: OpenMember, decision: Decision): Decided => {
 };
 
 const ofApp = (member: OpenMember, decision: Decision): Decided | null => {
-  const { app_status, app_revision, app_last_revision, revision, app_failure, app_message, failure_code } = member;
+  const { app_status, app_revision, app_last_revision, revision, app_failure, failure_code } = member;
+  const failedApp = (code: string): Decided => ({ ...failed(member, decision, code, member.app_message), lines: member.app_lines });
   if (app_status === null) return ended(member, decision, { status: "skipped", code: "APP_REMOVED", message: null });
   if ((app_last_revision ?? 0) > (revision ?? 0)) return ended(member, decision, { status: "skipped", code: "CHANGED_MEANWHILE", message: null });
   // The agent has gone back by itself.
-  if (app_status === "running" && (app_revision ?? 0) < (revision ?? 0)) return failed(member, decision, app_failure ?? "ROLLED_BACK", app_message);
-  if (app_status === "error") return failed(member, decision, app_failure ?? failure_code ?? "APP_FAILED", app_message);
+  if (app_status === "running" && (app_revision ?? 0) < (revision ?? 0)) return failedApp(app_failure ?? "ROLLED_BACK");
+  if (app_status === "error") return failedApp(app_failure ?? failure_code ?? "APP_FAILED");
   return null;
 };
 

@@ -67,10 +67,10 @@ const findLost = async (tx: Tx, draft: Draft, phase: StoredPhase): Promise<void>
     tx,
     scope,
     row.rolloutId,
-    broken.map(({ device_id: deviceId, code }) => ({ deviceId, status: "failed", code, message: null, finishedAt: now })),
+    broken.map(({ device_id: deviceId, code, message, lines }) => ({ deviceId, status: "failed", code, message, lines, finishedAt: now })),
   );
   draft.moved(broken.map(({ position }) => ({ position, from: "succeeded", to: "failed" })));
-  for (const { device_id, code } of broken) draft.tellFailure(device_id, code, null);
+  for (const { device_id, code, message } of broken) draft.tellFailure(device_id, code, message);
 };
 
 const beginPhase = (draft: Draft, at: number): void => {

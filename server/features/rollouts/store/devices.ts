@@ -101,24 +101,20 @@ const GROUP_FAILURES = statement<{
   readonly code: string | null;
   readonly count: number;
   readonly message: string | null;
-  readonly device_ids: string[];
-  readonly names: unknown;
+  readonly lines: readonly string[] | null;
+  readonly devices: RolloutFailure["devices"];
 }>(
   "rollouts.groupFailures",
-  `select m.code, count(*)::int as count, (array_agg(m.message order by m.position))[1] as message, (array_agg(m.device_id order by m.position))[1:5] as device_ids,
-      to_json((array_agg(coalesce(d.name, d.hostname) order by m.position))[1:5]) as names
+  `select m.code, count(*)::int as count, (array_agg(m.message order by m.position))[1] as message, (array_agg(m.lines order by m.position))[1] as lines,
+      to_json((array_agg(json_build_object('deviceId', m.device_id, 'name', coalesce(d.name, d.hostname), 'appId', m.app_id, 'commandId', m.command_id)
+        order by m.position))[1:5]) as devices
      from rollout_devices m join devices d on d.tenant_id = m.tenant_id and d.device_id = m.device_id
     where m.tenant_id = $1 and m.rollout_id = $2 and m.status in ('failed', 'timed_out') and ${withinLimits("d", "$3")}
     group by m.code order by 2 desc, 1 limit ${MAX_CODES}`,
 );
 export const groupFailures = async (sql: SqlTx, scope: SystemScope, { rolloutId }: RolloutRow): Promise<RolloutFailure[]> => {
   const rows = await sql.query(GROUP_FAILURES, [scope.tenantId, rolloutId, limitsValue(scope)]);
-  return rows.map(({ code, count, message, device_ids, names }) => ({
-    code: code ?? "FAILED",
-    count,
-    message,
-    devices: device_ids.map((deviceId, at) => ({ deviceId: deviceId as RolloutDevice["deviceId"], name: (names as (string | null)[])[at] ?? null })), // as: rows' ids
-  }));
+  return rows.map(({ code, lines, ...shown }) => ({ code: code ?? "FAILED", lines: [...(lines ?? [])], ...shown }));
 };
 
 const SEEN = statement<{ readonly status: string; readonly late: boolean; readonly phase: number; readonly count: number }>(

@@ -15,9 +15,10 @@ interface AppColumns {
   readonly app_reported: number | null;
   readonly app_failure: string | null;
   readonly app_message: string | null;
+  readonly app_lines: readonly string[] | null;
 }
 const APP_COLUMNS = `m.app_id, a.status as app_status, a.revision as app_revision, a.last_revision as app_last_revision, a.template_version as app_version,
-  (a.reported ->> 'revision')::int as app_reported, a.failure ->> 'reason' as app_failure, a.failure ->> 'message' as app_message`;
+  (a.reported ->> 'revision')::int as app_reported, a.failure ->> 'reason' as app_failure, a.failure ->> 'message' as app_message, a.failure -> 'lines' as app_lines`;
 const DEVICE =
   "join devices d on d.tenant_id = m.tenant_id and d.device_id = m.device_id left join apps a on a.tenant_id = m.tenant_id and a.app_id = m.app_id and a.removed_at is null";
 
@@ -102,6 +103,7 @@ export interface RolloutMemberChange {
   readonly late?: boolean;
   readonly code?: string | null;
   readonly message?: string | null;
+  readonly lines?: readonly string[] | null;
   readonly attempt?: number;
   readonly commandId?: string | null;
   readonly after?: { readonly version: string | null; readonly revision: number | null } | null;
@@ -112,12 +114,14 @@ export interface RolloutMemberChange {
 }
 
 const kept = (name: string, type: string): string => `case when n.change ? '${name}' then (n.change ->> '${name}')::${type} else m.${columnOf(name)} end`;
+const keptJson = (name: string): string => `case when n.change ? '${name}' then nullif(n.change -> '${name}', 'null'::jsonb) else m.${name} end`;
 const columnOf = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 const SAVE = statement(
   "rollouts.saveMembers",
   `update rollout_devices m set status = n.change ->> 'status', due = false, late = ${kept("late", "boolean")}, code = ${kept("code", "text")}, message = ${kept("message", "text")},
-      attempt = ${kept("attempt", "int")}, command_id = ${kept("commandId", "text")}, after = case when n.change ? 'after' then nullif(n.change -> 'after', 'null'::jsonb) else m.after end,
+      lines = ${keptJson("lines")},
+      attempt = ${kept("attempt", "int")}, command_id = ${kept("commandId", "text")}, after = ${keptJson("after")},
       revision = ${kept("revision", "int")}, ordered_at = ${kept("orderedAt", "timestamptz")}, deadline_at = ${kept("deadlineAt", "timestamptz")},
       finished_at = ${kept("finishedAt", "timestamptz")}
      from (select change ->> 'deviceId' as device_id, change from jsonb_array_elements($3::jsonb) as change) n
@@ -146,12 +150,15 @@ export interface Broken {
   readonly device_id: string;
   readonly position: number;
   readonly code: string;
+  readonly message: string | null;
+  readonly lines: readonly string[] | null;
 }
 // The devices that had succeeded and are away since then for longer than ten minutes and not in maintenance, or no longer what they were to be.
 const FIND_BROKEN = statement<Broken>(
   "rollouts.findBroken",
   `select m.device_id, m.position, case when $5::text is null and d.agent_version is distinct from $6 then 'WRONG_VERSION'
-        when $5::text is not null and (a.app_id is null or a.status = 'error' or a.revision < m.revision) then 'APP_FAILED_IN_SOAK' else 'LOST_AFTER_UPDATE' end as code
+        when $5::text is not null and (a.app_id is null or a.status = 'error' or a.revision < m.revision) then 'APP_FAILED_IN_SOAK' else 'LOST_AFTER_UPDATE' end as code,
+      a.failure ->> 'message' as message, a.failure -> 'lines' as lines
      from rollout_devices m ${DEVICE} left join device_presence p on p.device_id = m.device_id
     where m.tenant_id = $1 and m.rollout_id = $2 and m.status = 'succeeded' and m.position between $3 and $4 and d.deleted_at is null
       and (($5::text is null and d.agent_version is distinct from $6) or ($5::text is not null and (a.app_id is null or a.status = 'error' or a.revision < m.revision))
@@ -195,7 +202,7 @@ const RETRY = statement<{ readonly position: number; readonly status: string }>(
       where m.tenant_id = $1 and m.rollout_id = $2 and m.status in ('failed', 'timed_out') and ($3::text[] is null or m.code = any($3))
         and not exists (select from rollout_devices o where o.tenant_id = m.tenant_id and o.device_id = m.device_id and o.subject = m.subject
           and o.status in ('pending', 'ordered', 'verifying') and o.rollout_id <> m.rollout_id) for no key update)
-   update rollout_devices m set status = 'pending', code = null, message = null, late = false, due = true, finished_at = null, deadline_at = null, ordered_at = null from asked a
+   update rollout_devices m set status = 'pending', code = null, message = null, lines = null, late = false, due = true, finished_at = null, deadline_at = null, ordered_at = null from asked a
     where m.tenant_id = a.tenant_id and m.rollout_id = a.rollout_id and m.device_id = a.device_id returning a.position, a.status`,
 );
 /** Puts failed devices back; answers what they were. */

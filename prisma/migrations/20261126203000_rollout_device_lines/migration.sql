@@ -1,0 +1,2 @@
+-- AlterTable
+ALTER TABLE "rollout_devices" ADD COLUMN     "lines" JSONB;
