@@ -21,6 +21,7 @@ import type { AppFolder } from "./processes/app-folder.ts";
 import { fetchSecrets, refusePortsOfOthers } from "./processes/app-process.ts";
 import { hookFailure } from "./processes/data-words.ts";
 import { readText, replaceFile } from "./processes/disk.ts";
+import { untilHealthy } from "./processes/health.ts";
 import { checkPorts } from "./processes/ports.ts";
 import { openProcessHost } from "./processes/process-host.ts";
 import type { AppContext, AppProcess, ProcessHostOptions } from "./processes/settings.ts";
@@ -28,6 +29,8 @@ import type { AppContext, AppProcess, ProcessHostOptions } from "./processes/set
 const FILE = "compose.yaml";
 const VARIABLES = "variables.env";
 const LOOK_MS = 5_000;
+const START_LOOK_MS = 500;
+const ENDED = "its containers have ended";
 /** The engine may start a container anew by itself. */
 const STARTED_EVERY_MS = 60_000;
 const REPORT_LINES = 20;
@@ -51,6 +54,7 @@ const understand = <S extends z.ZodType>(schema: S, text: string, what: string):
     throw new HostFailure({ stage: "running", reason: "COMPOSE_FAILED", message: `docker compose ${what} answered in an unknown form` });
   }
 };
+const isUp = ({ State }: z.output<typeof Container>): boolean => State === "running" || State === "restarting";
 const containersIn = (text: string): readonly z.output<typeof Container>[] =>
   text
     .split("\n")
@@ -170,6 +174,9 @@ const createComposeProcess = ({ program: docker, figures }: Docker, context: App
     const out = await run([...LOGS, "--tail", String(count)], { stage: "running", seconds: GRACE_SECONDS });
     return appLines(out).map(mask).slice(-count);
   };
+  // A failure is worth reporting without them.
+  const lastLines = (): Promise<readonly string[]> => logs(REPORT_LINES).catch(() => []);
+  const ended = async (): Promise<string | null> => ((await containers()).every(isUp) ? null : ENDED);
   const up = async (app: DesiredApp, written: ComposeProject, secrets: Secrets): Promise<void> => {
     const { startSeconds } = app.spec.health;
     const declared = environmentOf(app, secrets);
@@ -194,7 +201,7 @@ const createComposeProcess = ({ program: docker, figures }: Docker, context: App
         figures.refresh(context.closing);
         await learnStart(all.map(({ ID }) => ID));
       }
-      return all.length > 0 && all.every(({ State }) => State === "running" || State === "restarting");
+      return all.length > 0 && all.every(isUp);
     },
     prepare: async (app, ownPorts) => {
       const written = allowedProject(app);
@@ -204,8 +211,8 @@ const createComposeProcess = ({ program: docker, figures }: Docker, context: App
       await checkPorts(app, ownPorts);
       return () => up(app, written, secrets);
     },
-    // `up --wait` has waited for what the file calls healthy.
-    untilHealthy: async () => undefined,
+    // `up --wait` has waited for what the file calls healthy. What the template calls healthy comes on top: its page, as the device's own people see it.
+    untilHealthy: (app) => untilHealthy(app, { context, lookMs: START_LOOK_MS, settleMs: 0, ended, lastLines }),
     stop: async (app) => {
       figures.forget(project);
       started = null;
@@ -251,9 +258,8 @@ const createComposeProcess = ({ program: docker, figures }: Docker, context: App
         throw error instanceof HostFailure ? hookFailure(step, error.message, error.lines) : error;
       }
     },
-    ending: () => "its containers have ended",
-    // A failure is worth reporting without them.
-    lastLines: () => logs(REPORT_LINES).catch(() => []),
+    ending: () => ENDED,
+    lastLines,
     tail: logs,
     follow: async function* (signal, isOver) {
       const secrets = Object.values(await secretsOfCurrent());

@@ -3,12 +3,11 @@
 import { join } from "node:path";
 import { createMasker } from "../../../protocol/kit/masking.ts";
 import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
-import { pause } from "../../agent/index.ts";
 import { runProgram } from "../../children/index.ts";
 import { environmentOf, HostClosed, HostFailure, portsOf, refuse, type Secrets, takesSecrets } from "../host.ts";
 import type { AppFolder } from "./app-folder.ts";
 import { FORMER, hookFailure, INCOMING } from "./data-words.ts";
-import { askHealth } from "./health.ts";
+import { untilHealthy } from "./health.ts";
 import { launch, programFile } from "./launch.ts";
 import { followLog, linesOfLastStart, tailLog } from "./log-file.ts";
 import { checkPorts } from "./ports.ts";
@@ -125,25 +124,14 @@ export const createAppProcess = (context: AppContext, folder: AppFolder): AppPro
         await launch(folder, { app, secrets, program, logBytes: supervision.logBytes, time, cgroups, onRecorded: () => onStep("give order") });
       };
     },
-    untilHealthy: async (app) => {
-      const { http, startSeconds } = app.spec.health;
-      const start = time.elapsedMs();
-      for (;;) {
-        const answer = await askHealth(app, context.closing);
-        if (context.closing.aborted) throw new HostClosed();
-        const lasted = time.elapsedMs() - start;
-        if (!isRunning()) throw new HostFailure({ stage: "starting", reason: "EXITED", message: ending(), lines: lastLines() });
-        if (answer === null && (http !== undefined || lasted >= Math.min(supervision.settleMs, startSeconds * 1_000))) return;
-        if (lasted >= startSeconds * 1_000)
-          throw new HostFailure({
-            stage: "health",
-            reason: "HEALTH_CHECK_FAILED",
-            message: `not healthy within ${startSeconds} s: ${answer}`,
-            lines: lastLines(),
-          });
-        await pause(time, LOOK_MS, context.closing);
-      }
-    },
+    untilHealthy: (app) =>
+      untilHealthy(app, {
+        context,
+        lookMs: LOOK_MS,
+        settleMs: supervision.settleMs,
+        ended: async () => (isRunning() ? null : ending()),
+        lastLines: async () => lastLines(),
+      }),
     stop,
     startedAt: () => {
       const leader = folder.readProcess();

@@ -70,7 +70,9 @@ beforeEach(async () => {
   host = open();
   const { spec, ...rest } = desiredApp(await freePort());
   const { program: _program, ...common } = spec as Extract<DesiredApp["spec"], { kind: "process" }>; // as: desiredApp makes no other
-  app = { ...rest, spec: { ...common, kind: "compose", compose: "services:\n  web:\n    image: nginx:1.29\n    restart: unless-stopped\n" } };
+  // The double serves no page.
+  const { http: _http, ...health } = common.health;
+  app = { ...rest, spec: { ...common, health, kind: "compose", compose: "services:\n  web:\n    image: nginx:1.29\n    restart: unless-stopped\n" } };
 });
 afterEach(async () => {
   await host.close();

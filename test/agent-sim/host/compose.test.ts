@@ -54,7 +54,9 @@ beforeEach(async () => {
   host = createComposeHost({ folder, time, docker, secretsOf: async () => ({ SECRET, UNDECLARED: "not for you" }) });
   const { spec, ...rest } = desiredApp(await freePort());
   const { program: _program, ...common } = spec as Extract<DesiredApp["spec"], { kind: "process" }>; // as: desiredApp makes no other
-  app = { ...rest, config: { ...rest.config, mode: "it's $HOME" }, spec: { ...common, kind: "compose", compose: COMPOSE } };
+  // The double serves no page.
+  const { http: _http, ...health } = common.health;
+  app = { ...rest, config: { ...rest.config, mode: "it's $HOME" }, spec: { ...common, health, kind: "compose", compose: COMPOSE } };
 });
 afterEach(async () => {
   vi.unstubAllEnvs();
@@ -88,6 +90,17 @@ test("brings a project up under the app's id, from its own folder, and waits unt
   expect(call("pull").arguments).toEqual([...project, "pull", "--quiet", "--policy", "missing"]);
   expect(call("up").arguments).toEqual([...project, "up", "--detach", "--remove-orphans", "--wait", "--wait-timeout", "10"]);
   expect(checkWrittenProject(readFileSync(at("compose.yaml"), "utf8"), ["MODE"]).project).toEqual(checkWrittenProject(COMPOSE, ["MODE"]).project);
+});
+test("an update whose page does not answer has failed its check, although its containers run, and the one before is back", async () => {
+  await host.apply(app);
+  const checked = next(COMPOSE);
+  checked.spec.health = { ...checked.spec.health, http: { port: "http", path: "/health" }, startSeconds: 1 };
+  const failure = { stage: "health", reason: "HEALTH_CHECK_FAILED", message: expect.stringContaining("GET /health failed") };
+  await expect(host.apply(checked)).rejects.toMatchObject({
+    ...failure,
+    lines: [expect.stringContaining("started"), expect.stringContaining("the secret is")],
+  });
+  expect(host.report()).toMatchObject([{ state: "running", revision: 1, failure: { ...failure, revision: 2 } }]);
 });
 test("gives the declared variables in a file, secrets in the environment only, and nothing else", async () => {
   await host.apply(app);

@@ -70,8 +70,10 @@ test("200 MB without a line break cost a watched agent less than 32 MiB, and wha
     session.frames.some((frame) => frame.op === "ack" && frame.data.commandId === commandId && frame.data.status === "succeeded");
   const { spec, ...rest } = desiredApp(await freePort());
   const { program: _program, ...common } = spec as Extract<DesiredApp["spec"], { kind: "process" }>; // as: desiredApp makes no other
+  // The double serves no page.
+  const { http: _http, ...health } = common.health;
   const compose = "services:\n  web:\n    image: nginx:1.29\n    restart: unless-stopped\n";
-  const app: DesiredApp = { ...rest, spec: { ...common, environment: {}, kind: "compose", compose } };
+  const app: DesiredApp = { ...rest, spec: { ...common, health, environment: {}, kind: "compose", compose } };
   order("cmd_1", "app.deploy", { app, desiredVersion: 1 });
   await eventually(() => expect(hasSucceeded("cmd_1")).toBe(true), 20_000);
   const before = peakBytes();
