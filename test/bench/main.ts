@@ -6,6 +6,7 @@ import { handshake } from "./benches/handshake.ts";
 import { heartbeats } from "./benches/heartbeats.ts";
 import { ingest } from "./benches/ingest.ts";
 import { lists } from "./benches/lists.ts";
+import { many } from "./benches/many.ts";
 import { memory } from "./benches/memory.ts";
 import { nodes } from "./benches/nodes.ts";
 import { oneEach } from "./benches/one-each.ts";
@@ -15,7 +16,7 @@ import { webhooks } from "./benches/webhooks.ts";
 import { compileLoader } from "./loader.ts";
 import type { MetricId } from "./metrics.ts";
 import { BENCH_HELP, type BenchOptions, isWanted, readOptions, UsageError } from "./options.ts";
-import { COMMANDS, FULL, LISTS, QUICK, WEBHOOKS } from "./plan.ts";
+import { COMMANDS, FULL, LISTS, MANY, QUICK, WEBHOOKS } from "./plan.ts";
 import { mediansOf } from "./repeat.ts";
 import { document, type Finding, save, table, toResult } from "./report.ts";
 import { InvalidRun } from "./rounds.ts";
@@ -61,6 +62,11 @@ const BENCHES: readonly Bench[] = [
   },
   { ids: ["webhooks", "webhooks-cpu", "webhooks-rate"], quick: false, run: (stage) => webhooks(stage, WEBHOOKS) },
   { ids: ["lists-slowest", "lists-beside", "lists-failed", "lists-unready"], quick: false, run: (stage) => lists(stage, LISTS) },
+  {
+    ids: ["rollout-agents", "rollout-step", "rollout-beside", "rollouts-waiting", "bulk-command", "bulk-tag"],
+    quick: false,
+    run: (stage) => many(stage, MANY),
+  },
   { ids: ["nodes"], quick: false, run: (stage) => nodes(stage, { ...COMMANDS, agents: fleetSize() }) },
 ];
 

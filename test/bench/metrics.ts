@@ -129,6 +129,28 @@ export const METRICS = [
   }),
   figure("lists-failed", "creates that failed beside the readers", "commands", { better: "less", reference: "none", target: 0 }),
   figure("lists-unready", "readiness answers that were not 200 beside the readers", "answers", { better: "less", reference: "none", target: 0 }),
+  figure("rollout-agents", "rollout to 10,000 agents: processor time per device, over calls that queue one command each", "x", {
+    better: "less",
+    reference: "one-each",
+    target: 1.3,
+  }),
+  figure("rollout-step", "rollout of agents: PostgreSQL's time per device beyond that of a queued command", "us", {
+    better: "less",
+    reference: "one-each",
+    target: 80,
+  }),
+  figure("rollout-beside", "processor time of a command beside a live rollout, over the same without it", "x", {
+    better: "less",
+    reference: "itself",
+    target: 1.02,
+  }),
+  figure("rollouts-waiting", "share of one processor that 20 waiting rollouts take", "%", { better: "less", reference: "itself", target: 0.2 }),
+  figure("bulk-command", "bulk device.command: processor time per device, over calls that queue one command each", "x", {
+    better: "less",
+    reference: "one-each",
+    target: 1.15,
+  }),
+  figure("bulk-tag", "bulk device.tag: processor time per device", "us", { better: "less", reference: "none", target: 60 }),
   figure("webhooks-rate", "webhook deliveries of one node", "1/s", { better: "more", reference: "none" }),
 ] as const satisfies readonly Metric[];
 

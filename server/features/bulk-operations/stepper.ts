@@ -22,7 +22,7 @@ export const BULK = "bulk";
 const RUNNING_AT_ONCE = 2;
 /** Pending items that one step cancels. */
 const CANCELLED_AT_ONCE = 10_000;
-/** Slices follow each other no faster. */
+/** Slices that order commands follow each other no faster: their agents have to work. Changes of rows go on at once. */
 const PACE_SECONDS = 1;
 /** Ends of commands are looked for so often; a step costs little while nothing has ended. */
 const LOOK_SECONDS = 1;
@@ -155,7 +155,8 @@ export const createStepper = (deps: StepperDeps) => {
     const done = new Set(begun.map(({ n }) => n));
     const nextItem = items.find(({ n }) => !done.has(n))?.n ?? (items.at(-1)?.n ?? 0) + 1;
     const waits = results.some(({ status }) => status === "pending");
-    const seconds = waits ? WAIT_SECONDS : row.perMinute === null ? PACE_SECONDS : Math.max(PACE_SECONDS, (begun.length * MINUTE) / row.perMinute);
+    const pace = begun.some(({ status }) => status === "running") ? PACE_SECONDS : 0;
+    const seconds = waits ? WAIT_SECONDS : row.perMinute === null ? pace : Math.max(PACE_SECONDS, (begun.length * MINUTE) / row.perMinute);
     return { ...withRow(work, { nextItem, counts: moved(row.counts, "pending", begun) }), hints, next: secondsFromNow(seconds, now) };
   };
 

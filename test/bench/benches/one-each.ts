@@ -14,7 +14,7 @@ const ROUNDS = 3;
 const Queued = z.object({ data: z.object({ items: z.array(z.object({ deviceId: z.string(), command: z.object({ commandId: z.string() }).nullable() })) }) });
 
 /** The caller sends its requests one after another over one connection. */
-const queueAll = async ({ tenant, members, nodes: [node] }: BenchCluster): Promise<number> => {
+export const queueAll = async ({ tenant, members, nodes: [node] }: BenchCluster): Promise<number> => {
   const http = createHttp(node?.url ?? "", 1);
   const queued = new Set<string>();
   try {

@@ -99,12 +99,13 @@ export const runningItems = async (tx: SqlTx, { tenantId }: SystemScope, operati
     commandId: command_id,
   }));
 
+// The array names the keys once more, so that the items are found by them whatever the planner believes of an operation that has just been frozen.
 const WRITE = statement(
   "bulk.writeItems",
   `update bulk_items i set status = v.status, code = v.code, message = v.message, attempt = v.attempt, command_id = coalesce(v.command_id, i.command_id),
           finished_at = case when v.status in ('pending', 'running') then null else now() end
      from unnest($3::int[], $4::text[], $5::text[], $6::text[], $7::int[], $8::text[]) as v(n, status, code, message, attempt, command_id)
-    where i.tenant_id = $1 and i.operation_id = $2 and i.n = v.n`,
+    where i.tenant_id = $1 and i.operation_id = $2 and i.n = any($3::int[]) and i.n = v.n`,
 );
 export type WrittenItem = ItemRef & ItemResult;
 export const writeItems = async (tx: SqlTx, { tenantId }: SystemScope, operationId: string, items: readonly WrittenItem[]): Promise<void> => {

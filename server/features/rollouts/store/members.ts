@@ -19,8 +19,9 @@ interface AppColumns {
 }
 const APP_COLUMNS = `m.app_id, a.status as app_status, a.revision as app_revision, a.last_revision as app_last_revision, a.template_version as app_version,
   (a.reported ->> 'revision')::int as app_reported, a.failure ->> 'reason' as app_failure, a.failure ->> 'message' as app_message, a.failure -> 'lines' as app_lines`;
-const DEVICE =
-  "join devices d on d.tenant_id = m.tenant_id and d.device_id = m.device_id left join apps a on a.tenant_id = m.tenant_id and a.app_id = m.app_id and a.removed_at is null";
+// `offset 0` makes each member find its own row by the key. A planner whose figures of a new fleet are old reads all devices of the tenant instead.
+const DEVICE = `cross join lateral (select * from devices f where f.tenant_id = m.tenant_id and f.device_id = m.device_id offset 0) d
+  left join lateral (select * from apps f where f.tenant_id = m.tenant_id and f.app_id = m.app_id and f.removed_at is null offset 0) a on true`;
 
 export interface OpenMember extends AppColumns {
   readonly device_id: string;
@@ -48,8 +49,8 @@ const FIND_OPEN = statement<OpenMember>(
       m.deadline_at, c.status as ended_as, c.failure_code, left(c.output ->> 'message', 500) as said, coalesce(q.sent_at, c.sent_at) as sent_at, d.agent_version,
       d.deleted_at is not null as is_deleted, ${APP_COLUMNS}
      from rollout_devices m ${DEVICE}
-     left join commands c on c.tenant_id = m.tenant_id and c.command_id = m.command_id
-     left join command_queue q on q.tenant_id = c.tenant_id and q.device_id = c.device_id and q.seq = c.seq
+     left join lateral (select * from commands f where f.tenant_id = m.tenant_id and f.command_id = m.command_id offset 0) c on true
+     left join lateral (select * from command_queue f where f.tenant_id = c.tenant_id and f.device_id = c.device_id and f.seq = c.seq offset 0) q on true
     where m.tenant_id = $1 and m.rollout_id = $2 and m.status in ('ordered', 'verifying') order by m.position limit 1000`,
 );
 export const findOpen = (tx: SqlTx, { tenantId }: SystemScope, rolloutId: string): Promise<OpenMember[]> => tx.query(FIND_OPEN, [tenantId, rolloutId]);
@@ -76,7 +77,7 @@ const FIND_WAITING = statement<WaitingMember>(
      from (select * from (select * from rollout_devices o where o.tenant_id = $1 and o.rollout_id = $2 and o.status = 'pending' and o.due order by o.position limit $4) u
        union all select * from (select * from rollout_devices o where o.tenant_id = $1 and o.rollout_id = $2 and o.status = 'pending' and not o.late and not o.due and o.position <= $3
          and (o.deadline_at is null or o.deadline_at <= $7)
-         and not exists (select from rollout_devices e where e.tenant_id = o.tenant_id and e.device_id = o.device_id and e.status in ('ordered', 'verifying'))
+         and not exists (select from rollout_devices e where e.tenant_id = o.tenant_id and e.device_id = o.device_id and e.status in ('ordered', 'verifying') offset 0)
          order by o.position limit $4) w) m ${DEVICE}
     order by m.due desc, m.position limit $4`,
 );
@@ -117,6 +118,7 @@ const kept = (name: string, type: string): string => `case when n.change ? '${na
 const keptJson = (name: string): string => `case when n.change ? '${name}' then nullif(n.change -> '${name}', 'null'::jsonb) else m.${name} end`;
 const columnOf = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
+// The array names the keys once more, so that the rows are found by them whatever the planner believes of a rollout that has just been frozen.
 const SAVE = statement(
   "rollouts.saveMembers",
   `update rollout_devices m set status = n.change ->> 'status', due = false, late = ${kept("late", "boolean")}, code = ${kept("code", "text")}, message = ${kept("message", "text")},
@@ -125,10 +127,11 @@ const SAVE = statement(
       revision = ${kept("revision", "int")}, ordered_at = ${kept("orderedAt", "timestamptz")}, deadline_at = ${kept("deadlineAt", "timestamptz")},
       finished_at = ${kept("finishedAt", "timestamptz")}
      from (select change ->> 'deviceId' as device_id, change from jsonb_array_elements($3::jsonb) as change) n
-    where m.tenant_id = $1 and m.rollout_id = $2 and m.device_id = n.device_id`,
+    where m.tenant_id = $1 and m.rollout_id = $2 and m.device_id = any($4::text[]) and m.device_id = n.device_id`,
 );
 export const saveMembers = async (tx: SqlTx, { tenantId }: SystemScope, rolloutId: string, changes: readonly RolloutMemberChange[]): Promise<void> => {
-  if (changes.length > 0) await tx.query(SAVE, [tenantId, rolloutId, JSON.stringify(changes)]);
+  if (changes.length === 0) return;
+  await tx.query(SAVE, [tenantId, rolloutId, JSON.stringify(changes), changes.map(({ deviceId }) => deviceId)]);
 };
 
 const ABORT_PENDING = statement<{ readonly count: number }>(
