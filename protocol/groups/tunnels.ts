@@ -7,7 +7,7 @@ import { DeviceId, ref } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
 import { named } from "../records/actor.ts";
-import { TUNNEL_MODES, Tunnel, TunnelConnection, TunnelCredentials, TunnelHealth, TunnelId, TunnelStatus } from "../records/tunnel.ts";
+import { TUNNEL_MODES, Tunnel, TunnelConnection, TunnelCredentials, TunnelHealth, TunnelId, TunnelLimits, TunnelStatus } from "../records/tunnel.ts";
 
 const one = z.strictObject({ tunnelId: ref("tun") });
 const people = { auth: ["user", "apiKey"] } as const;
@@ -32,6 +32,7 @@ const settings = {
   hostname: Hostname.optional(),
   access: Access.optional(),
   hostHeader: z.enum(["preserve", "service"]).optional(),
+  limits: TunnelLimits.optional().describe("Replaces all limits of the tunnel: one that is left out is `null`."),
   expiresAt: Moment.nullable().optional().describe("From then on nobody reaches it. `null`: never."),
 };
 const TunnelEvent = z.object({ tunnelId: TunnelId, hostname: z.string(), deviceId: DeviceId.optional() });
@@ -97,7 +98,13 @@ export const tunnels = group({
       input: z.strictObject({
         name: Name,
         config: z
-          .strictObject({ hostname: Hostname.optional(), service: Service.optional(), access: Access.optional(), hostHeader: settings.hostHeader })
+          .strictObject({
+            hostname: Hostname.optional(),
+            service: Service.optional(),
+            access: Access.optional(),
+            hostHeader: settings.hostHeader,
+            limits: settings.limits,
+          })
           .default({})
           .describe("`service` is a note for people: each connector says itself what it serves."),
       }),

@@ -18,6 +18,19 @@ export const TunnelAccess = z.object({
   tokenHint: z.string().describe("The last characters of the token."),
 });
 
+export const TunnelLimits = z.strictObject({
+  requestsPerMinute: z.int().min(1).max(1_000_000).nullable().default(null).describe("Of all visitors together. `null`: no limit."),
+  connections: z.int().min(1).max(10_000).nullable().default(null).describe("Open requests and WebSockets of all visitors together. `null`: no limit."),
+  idleSeconds: z
+    .int()
+    .min(1)
+    .max(86_400)
+    .nullable()
+    .default(null)
+    .describe("An answer or a WebSocket that carries no byte for so long is ended. `null`: 100 s for answers, an hour for WebSockets."),
+});
+export type TunnelLimits = z.infer<typeof TunnelLimits>;
+
 export const Tunnel = z.object({
   tunnelId: TunnelId,
   id: TunnelId.describe("The same as `tunnelId`."),
@@ -33,6 +46,7 @@ export const Tunnel = z.object({
   targetPort: z.int().nullable(),
   access: TunnelAccess,
   hostHeader: z.enum(["preserve", "service"]).describe("The Host that the service gets: the visitor's, or its own."),
+  limits: TunnelLimits.describe("Of each node that visitors come to."),
   expiresAt: Timestamp.nullable(),
   health: z.enum(TUNNEL_STATES),
   failure: z.object({ reason: z.string(), message: z.string() }).nullable().describe("Why the device cannot reach the service."),

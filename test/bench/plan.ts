@@ -15,6 +15,6 @@ export const WEBHOOKS = { rounds: 5, tenants: 4, deliveries: 6_000 } as const;
 
 export const LISTS = { commands: 1_000_000, devices: 200, readers: 25, createsPerSecond: 25, windowMs: 20_000 } as const;
 
-export const MANY = { agents: 10_000, rounds: 2, idleMs: 30_000, waiting: 20 } as const;
+export const MANY = { agents: 10_000, rounds: 2, idleMs: 15_000, waiting: 20 } as const;
 
 export const COMMANDS = { rounds: 5, windowMs: 2_000 } as const;

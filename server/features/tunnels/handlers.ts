@@ -1,5 +1,5 @@
 // The operations that change tunnels.
-import { contract, type DeviceId, type Tunnel } from "../../../protocol/index.ts";
+import { contract, type DeviceId, type Tunnel, type TunnelLimits } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
@@ -29,8 +29,16 @@ interface Wanted {
   readonly hostname?: string | undefined;
   readonly access?: { readonly mode: "private" | "token" | "public"; readonly allow: readonly string[] } | undefined;
   readonly hostHeader?: "preserve" | "service" | undefined;
+  readonly limits?: TunnelLimits | undefined;
   readonly expiresAt?: string | null | undefined;
 }
+
+/** The columns of the limits. */
+const limitsOf = ({ requestsPerMinute = null, connections = null, idleSeconds = null }: Partial<TunnelLimits> = {}) => ({
+  requestsPerMinute,
+  maxConnections: connections,
+  idleSeconds,
+});
 
 interface Change extends Wanted {
   readonly service?: string | undefined;
@@ -61,7 +69,7 @@ export const createTunnelHandlers = (deps: TunnelHandlersDeps): TunnelHandlers =
     tx: Tx,
     scope: TenantScope,
     target: Service & { readonly deviceId: string | null; readonly appId: string | null },
-    { name = "app", hostname, access = { mode: "private", allow: [] }, hostHeader = "preserve", expiresAt = null }: Wanted,
+    { name = "app", hostname, access = { mode: "private", allow: [] }, hostHeader = "preserve", limits, expiresAt = null }: Wanted,
   ): Promise<TunnelRow> => {
     checkPublish(scope, access.mode);
     await plan.require(tx, scope, "tunnels", 1);
@@ -74,6 +82,7 @@ export const createTunnelHandlers = (deps: TunnelHandlersDeps): TunnelHandlers =
       accessMode: access.mode,
       allow: judgeAllow(access.allow),
       hostHeader,
+      ...limitsOf(limits),
       ...tokens.make(scope.tenantId, tunnelId),
       expiresAt: expiresAt === null ? null : new Date(expiresAt),
       createdBy: actorOf(scope.principal),
@@ -105,9 +114,10 @@ export const createTunnelHandlers = (deps: TunnelHandlersDeps): TunnelHandlers =
   };
 
   /** The columns that a field of the change replaces. */
-  const settingsOf = ({ name, access, hostHeader, expiresAt }: Wanted): TunnelPatch => ({
+  const settingsOf = ({ name, access, hostHeader, limits, expiresAt }: Wanted): TunnelPatch => ({
     ...given({ name, hostHeader }),
     ...(access === undefined ? {} : { accessMode: access.mode, allow: judgeAllow(access.allow) }),
+    ...(limits === undefined ? {} : limitsOf(limits)),
     ...(expiresAt === undefined ? {} : { expiresAt: expiresAt === null ? null : new Date(expiresAt) }),
   });
   const statusOf = (row: TunnelRow, status: "active" | "stopped" | undefined): TunnelPatch => {

@@ -18,6 +18,7 @@ export const createTunnelRecord =
       id: row.tunnelId,
       url: urlOf(row.hostname, edgeUrl()),
       access: { mode: row.accessMode, allow: row.allow, tokenHint: row.tokenHint },
+      limits: { requestsPerMinute: row.requestsPerMinute, connections: row.maxConnections, idleSeconds: row.idleSeconds },
       usage: {
         requests: Number(row.requests),
         bytesIn: Number(row.bytesIn),

@@ -1,5 +1,6 @@
 // Admission of upgrades: which agents may open a socket. Cheap and general checks run first, the connect limiter after the signature; each refusal
 // names its reason.
+
 import { CLOSE, HEADERS, parseTimestamp } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
@@ -7,6 +8,7 @@ import type { AgentRecord, AgentRegistry } from "../../core/ports/agent-registry
 import type { TenantLookup } from "../../core/ports/lookups.ts";
 import type { SignatureMemory } from "../../core/ports/signature-memory.ts";
 import type { TenantFacts } from "../../core/scope.ts";
+import { newBucket, takeToken } from "../../core/structures/token-bucket.ts";
 import { type AgentCredential, aheadMs, checkSkew, checkVersion, concernedDevice, matchCredential, versionOf } from "../auth/agent.ts";
 import { readCredential } from "../auth/credentials.ts";
 import { NOWHERE } from "../call/signature-replay.ts";
@@ -14,7 +16,7 @@ import { handshakeFault } from "../http/handshake.ts";
 import type { HttpRequest } from "../http/http-message.ts";
 import { headFault } from "../http/request-head.ts";
 import { limitAddress } from "../http/request-info.ts";
-import { type ConnectLimiter, createConnectLimiter, newBucket, takeToken } from "./rate-limits.ts";
+import { type ConnectLimiter, createConnectLimiter } from "./rate-limits.ts";
 import { secondsWithin } from "./session.ts";
 import type { ChannelSettings } from "./settings.ts";
 

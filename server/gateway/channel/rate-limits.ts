@@ -1,34 +1,7 @@
-// The rate limits of the agent socket: a token bucket for frames, a fixed window for heartbeats, and the connect rate limit per device or address.
+// Two rate limits of the agent socket: a fixed window for heartbeats, and the connect rate limit per device or address.
 // The counters of a socket are plain numbers inside its session, so each of many thousand sockets has them at little cost.
 import type { Clock } from "../../core/clock.ts";
 import { createRecentSet } from "../../core/structures/recent-set.ts";
-
-export interface Rate {
-  readonly perSecond: number;
-  readonly burst: number;
-}
-
-export interface TokenBucket {
-  /** Thousandths of a token: `perSecond` of them arrive each millisecond, so whole numbers stay whole. */
-  milliTokens: number;
-  /** Monotonic milliseconds. */
-  filledAt: number;
-}
-
-const TOKEN = 1_000;
-
-export const newBucket = ({ burst }: Rate, nowMs: number): TokenBucket => ({ milliTokens: burst * TOKEN, filledAt: nowMs });
-
-export const takeToken = (bucket: TokenBucket, { perSecond, burst }: Rate, nowMs: number): boolean => {
-  const filled = Math.min(burst * TOKEN, bucket.milliTokens + (nowMs - bucket.filledAt) * perSecond);
-  const allowed = filled >= TOKEN;
-  bucket.filledAt = nowMs;
-  bucket.milliTokens = allowed ? filled - TOKEN : filled;
-  return allowed;
-};
-
-/** Whole seconds until the next token; call it after a refusal. */
-export const secondsToToken = ({ milliTokens }: TokenBucket, { perSecond }: Rate): number => Math.max(1, Math.ceil((TOKEN - milliTokens) / TOKEN / perSecond));
 
 /** The first event opens the window; the limit holds until the window ends. */
 export interface FixedWindow {

@@ -1,13 +1,15 @@
 // The session of an agent: the state of one socket from the upgrade to its close, and the few operations on it.
+
 import type { z } from "zod";
 import { type AgentId, CLOSE, type Close, closeReason, type DeviceId, type SocketHeartbeat, type TenantId } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { AppError } from "../../core/errors.ts";
 import { newSecret } from "../../core/ids.ts";
 import type { RateBucket } from "../../core/ports/rate-limiter.ts";
+import type { TokenBucket } from "../../core/structures/token-bucket.ts";
 import type { SendResult, SocketLink } from "../uws/socket.ts";
 import { type OutboundFrame, writeFrame } from "./frames.ts";
-import type { FixedWindow, TokenBucket } from "./rate-limits.ts";
+import type { FixedWindow } from "./rate-limits.ts";
 import type { ChannelSettings } from "./settings.ts";
 
 /** opening: waits for hello · proving: checks hello · ready · leaving: the agent said goodbye · draining: the node shuts down. */

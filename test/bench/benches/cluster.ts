@@ -37,6 +37,7 @@ export interface ClusterOptions {
   readonly stamped?: boolean;
   /** The nodes' inspectors can be opened. */
   readonly inspected?: boolean;
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 const bodyOf = ({ wait = 0, stamped = false }: ClusterOptions): object => ({
@@ -69,9 +70,9 @@ const startFreeLoader = async (stage: BenchStage, options: LoaderOptions): Promi
   return loader;
 };
 
-const startNodes = async (stage: BenchStage, { nodes: count, inspected = false }: ClusterOptions): Promise<readonly BenchGateway[]> => {
+const startNodes = async (stage: BenchStage, { nodes: count, inspected = false, env = {} }: ClusterOptions): Promise<readonly BenchGateway[]> => {
   const nodes: BenchGateway[] = [];
-  for (let n = 0; n < count; n += 1) nodes.push(await startBenchGateway(stage, { inspected, cpu: null }));
+  for (let n = 0; n < count; n += 1) nodes.push(await startBenchGateway(stage, { inspected, cpu: null, env }));
   return nodes;
 };
 

@@ -164,18 +164,31 @@ const besideRollout = async ({ cluster, caller, fleetId }: Subject, rounds: numb
 
 const groupOf = (at: number): string => `group:${at}`;
 
-/** The share of a processor that rollouts take which wait for their windows, each with a part of the devices. */
-const waitingShare = async ({ cluster, caller }: Subject, { waiting, idleMs }: ManyPlan): Promise<number> => {
-  const share = async (): Promise<number> => (await idleOf(cluster, idleMs)).totalUs / 10_000;
-  const without = await share();
+const STEPS = "select n_tup_upd::int as steps from pg_stat_user_tables where relname = 'many_work'";
+
+/** The steps that rollouts take which wait for their windows, each with a part of the devices. A step that has nothing to do is what they would cost. */
+const stepsOfWaiting = async ({ stage, caller }: Subject, { waiting, idleMs }: ManyPlan): Promise<number> => {
   const hour = (new Date().getUTCHours() + 3) % 24;
   const maintenanceWindows = [{ cron: `0 ${hour} * * *`, durationMinutes: 15, timezone: "UTC" }];
+  const rolloutIds: string[] = [];
   for (let at = 0; at < waiting; at += 1) {
     const { fleetId } = await caller.post("/fleets", { name: groupOf(at), selector: { tags: [groupOf(at)] } });
-    await caller.post("/rollouts", { fleetId, settings: { ...rolloutOf("3.0.0"), maintenanceWindows }, conflicts: "skip", start: true });
+    const { rolloutId } = await caller.post("/rollouts", { fleetId, settings: { ...rolloutOf("3.0.0"), maintenanceWindows }, start: true });
+    rolloutIds.push(String(rolloutId));
   }
+  const areWaiting = async (): Promise<true | undefined> => {
+    const [row] = await stage.query<{ count: number }>("select count(*)::int as count from rollouts where status = 'waiting_window'");
+    return row?.count === waiting ? true : pause(LOOK_MS).then(() => undefined);
+  };
+  await waitUntil(areWaiting, { withinMs: WITHIN_MS });
+  // Sessions tell the statistics of their tables within a second.
   await pause(BURST_MS);
-  return (await share()) - without;
+  const steps = async (): Promise<number> => (await stage.admin<{ steps: number }>(STEPS))[0]?.steps ?? 0;
+  const before = await steps();
+  await pause(idleMs);
+  const taken = (await steps()) - before;
+  for (const rolloutId of rolloutIds) await caller.post(`/rollouts/${rolloutId}/abort`, { reason: "measured" });
+  return taken;
 };
 
 const TAG = `update devices d set tags = $2::text[] || ('group:' || n.at % $3::int) from (select device_id, row_number() over () as at from devices where tenant_id = $1) n
@@ -184,7 +197,8 @@ const LIMITS = { bulkTargets: null, hosts: null, liveRollouts: null, fleets: nul
 
 export const many = (stage: BenchStage, plan: ManyPlan): Promise<readonly Finding[]> =>
   stage.scope(async (scope) => {
-    const cluster = await openCluster(scope, { nodes: 1, agents: plan.agents });
+    // The loader's agents that get commands send no heartbeats, and a round takes minutes.
+    const cluster = await openCluster(scope, { nodes: 1, agents: plan.agents, env: { HEARTBEAT_SECONDS: "300" } });
     await scope.query("update tenants set limit_overrides = $2 where tenant_id = $1", [cluster.tenant.tenantId, JSON.stringify(LIMITS)]);
     await scope.query(TAG, [cluster.tenant.tenantId, EVERYONE.tags, plan.waiting]);
     const http = createHttp(cluster.nodes[0]?.url ?? "", 1);
@@ -196,8 +210,8 @@ export const many = (stage: BenchStage, plan: ManyPlan): Promise<readonly Findin
       const rounds: Awaited<ReturnType<typeof round>>[] = [];
       for (let number = 1; number <= plan.rounds; number += 1) rounds.push(await round(subject, idle, number));
       await checkCommands(scope, cluster.tenant.tenantId, cluster.created);
+      const waiting = await stepsOfWaiting(subject, plan);
       const beside = await besideRollout(subject, plan.rounds);
-      const waiting = await waitingShare(subject, plan);
       const note = `${plan.agents} agents`;
       return [
         finding(

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -328,4 +328,68 @@ test("a visitor who leaves ends the request at the service", async () => {
   const [response] = held.splice(0);
   socket.destroy();
   if (response?.destroyed !== true) await once(response ?? socket, "close");
+});
+
+test("visitors who left while it was looked up whether they may come in take nobody's place", async () => {
+  const { hostname } = await open({ access: { mode: "private" } });
+  const { apiKey } = (await ask("POST", "/api-keys", { name: "fresh", role: "operator" })) as { readonly apiKey: string };
+  const holder = await world.sql.connect();
+  await holder.query("begin; lock table api_keys in access exclusive mode");
+  const head = `GET /headers HTTP/1.1\r\nHost: ${hostname}\r\nx-mooring-key: ${apiKey}\r\n\r\n`;
+  const hasty = Array.from({ length: 40 }, () =>
+    connect(edgePort(), "127.0.0.1", function (this: Socket) {
+      this.write(head, () => this.destroy());
+    }),
+  );
+  await Promise.all(hasty.map((socket) => once(socket, "close")));
+  // The edge has seen all of them leave once it answers somebody who came later.
+  expect((await visit(shop.hostname, "/")).statusCode).toBe(200);
+  await holder.query("rollback");
+  holder.release();
+  const statuses = await Promise.all(Array.from({ length: 32 }, async () => (await visit(hostname, "/", { headers: { "x-mooring-key": apiKey } })).statusCode));
+  expect(statuses).toEqual(statuses.map(() => 200));
+});
+
+describe("a tunnel with limits of its own", () => {
+  test("takes so many requests in a minute, a tenth of them at once, and says when to come again", async () => {
+    const { hostname, tunnelId } = await open({ limits: { requestsPerMinute: 20 } });
+    const statuses = [];
+    for (let n = 0; n < 4; n += 1) statuses.push((await visit(hostname, "/")).statusCode);
+    expect(statuses).toEqual([200, 200, 429, 429]);
+    const refused = await visit(hostname, "/");
+    expect([refused.headers["retry-after"], JSON.parse(await text(refused)).code]).toEqual(["3", "RATE_LIMIT_EXCEEDED"]);
+    await ask("PATCH", `/tunnels/${tunnelId}`, { limits: {} });
+    await eventually(async () => expect((await visit(hostname, "/")).statusCode).toBe(200));
+    expect(await ask("GET", `/tunnels/${tunnelId}`)).toMatchObject({ limits: { requestsPerMinute: null, connections: null, idleSeconds: null } });
+  });
+
+  test("has so many open requests and WebSockets of all visitors together", async () => {
+    const { hostname } = await open({ limits: { connections: 2 } });
+    const first = await visit(hostname, "/held");
+    const socket = new WebSocket(`ws://127.0.0.1:${edgePort()}/`, { headers: { host: hostname } });
+    await once(socket, "open");
+    expect(JSON.parse(await bodyOf(visit(hostname, "/"))).code).toBe("TUNNEL_FULL");
+    const third = new WebSocket(`ws://127.0.0.1:${edgePort()}/`, { headers: { host: hostname } });
+    const [error] = (await once(third, "error")) as [Error];
+    expect(error.message).toContain("429");
+    for (const response of held.splice(0)) response.end();
+    await text(first);
+    await eventually(async () => expect((await visit(hostname, "/")).statusCode).toBe(200));
+    socket.terminate();
+  });
+
+  test("ends an answer and a WebSocket that carry nothing for so long", async () => {
+    const { hostname } = await open({ limits: { idleSeconds: 1 } });
+    const socket = new WebSocket(`ws://127.0.0.1:${edgePort()}/`, { headers: { host: hostname } });
+    await once(socket, "open");
+    const answer = await visit(hostname, "/held");
+    const [, [error]] = await Promise.all([once(socket, "close"), once(answer.resume(), "error") as Promise<[Error]>]);
+    expect(error.message).toBe("aborted");
+    for (const response of held.splice(0)) response.destroy();
+  });
+
+  test.each([{ requestsPerMinute: 0 }, { connections: 10_001 }, { idleSeconds: 0 }, { bytes: 1 }])("%j is refused", async (limits) => {
+    const refused = await world.call(owner, "POST", `/v1/devices/${device.deviceId}/tunnels`, { body: { targetPort: 80, limits } });
+    expect([refused.status, refused.body.code]).toEqual([400, "VALIDATION_FAILED"]);
+  });
 });

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { useMay } from "../../api/session.ts";
 import { PickDevices } from "../../parts/selector-field.tsx";
 import { Field, Form, SelectField, TextField } from "../../ui/dialog.tsx";
-import { text } from "./text.ts";
+import { LIMITS, type LimitName, text } from "./text.ts";
 
 const MINUTES = "yyyy-mm-ddThh:mm".length;
 /** As `datetime-local` takes it. */
@@ -16,6 +16,7 @@ export interface TunnelWishes {
   readonly hostname: string | undefined;
   readonly access: { readonly mode: Tunnel["access"]["mode"]; readonly allow: string[] };
   readonly hostHeader: Tunnel["hostHeader"];
+  readonly limits: Tunnel["limits"];
   readonly expiresAt: string | null;
   /** Undefined: connectors serve it. */
   readonly device: { readonly deviceId: string; readonly targetPort: number } | undefined;
@@ -31,6 +32,7 @@ interface TunnelFormProps {
 }
 
 const typed = (fields: FormData, name: string): string => String(fields.get(name) ?? "").trim();
+const limitIn = (fields: FormData, name: LimitName): number | null => (typed(fields, name) === "" ? null : Number(typed(fields, name)));
 const linesOf = (typed: string): string[] =>
   typed
     .split(/[\s,]+/)
@@ -57,6 +59,11 @@ export const TunnelForm = ({ of, submit, action, onSubmit, onCancel }: TunnelFor
         allow: linesOf(typed(fields, "allow")),
       },
       hostHeader: fields.get("hostHeader") === "service" ? "service" : "preserve",
+      limits: {
+        requestsPerMinute: limitIn(fields, "requestsPerMinute"),
+        connections: limitIn(fields, "connections"),
+        idleSeconds: limitIn(fields, "idleSeconds"),
+      },
       expiresAt: until === "" ? null : new Date(until).toISOString(),
       device: byDevice && deviceId !== undefined ? { deviceId, targetPort: Number(fields.get("targetPort")) } : undefined,
     });
@@ -101,6 +108,18 @@ export const TunnelForm = ({ of, submit, action, onSubmit, onCancel }: TunnelFor
         defaultValue={of?.expiresAt == null ? undefined : localTime(of.expiresAt)}
       />
       <SelectField label={text.hostHeader} name="hostHeader" defaultValue={of?.hostHeader} options={text.hosts} />
+      {LIMITS.map((name) => (
+        <TextField
+          key={name}
+          label={text.limits[name].name}
+          name={name}
+          type="number"
+          min={1}
+          max={text.limits[name].most}
+          hint={text.limitHint}
+          defaultValue={of?.limits[name] ?? undefined}
+        />
+      ))}
     </Form>
   );
 };

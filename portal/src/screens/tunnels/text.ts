@@ -62,6 +62,13 @@ export const text = {
     ["preserve", "The name that the visitor opened"],
     ["service", "Its own address"],
   ] as const,
+  limits: {
+    requestsPerMinute: { name: "Requests a minute", most: 1_000_000, shown: (count: string) => `${count} requests a minute` },
+    connections: { name: "Open requests at once", most: 10_000, shown: (count: string) => `${count} open requests` },
+    idleSeconds: { name: "Seconds without a byte", most: 86_400, shown: (count: string) => `${count} s without a byte` },
+  },
+  limitHint: "Of all visitors together. Empty: no limit of its own.",
+  limited: "At most",
   change: "Change",
   save: "Save",
   stop: "Stop",
@@ -98,3 +105,6 @@ export const text = {
   lastUsed: "last",
   who: "Who may come in",
 } as const;
+
+export type LimitName = keyof typeof text.limits;
+export const LIMITS = Object.keys(text.limits) as LimitName[]; // as: an object's own keys

@@ -11,6 +11,7 @@ import css from "../../parts/network/network.module.css";
 import { isOpenTunnel, tunnelState } from "../../parts/network/tunnel-words.ts";
 import { actorText } from "../../parts/text.ts";
 import { bytesText } from "../../ui/bytes.ts";
+import { numbers } from "../../ui/count.ts";
 import { Beside, DetailPage, type PageFact, Pill } from "../../ui/detail-page.tsx";
 import { Confirm, Dialog } from "../../ui/dialog.tsx";
 import { Failure, FailureOf } from "../../ui/failure.tsx";
@@ -21,7 +22,7 @@ import { Copyable, Facts, Loaded, Panel } from "../../ui/parts.tsx";
 import { toneOf } from "../../ui/status.tsx";
 import { Ago } from "../../ui/time.tsx";
 import { TunnelForm } from "./form.tsx";
-import { text } from "./text.ts";
+import { LIMITS, text } from "./text.ts";
 import { RotateToken, ShowToken } from "./token.tsx";
 
 const route = getRouteApi("/network/tunnels/$tunnelId");
@@ -52,8 +53,8 @@ const Change = ({ tunnel, onClose }: DialogProps) => {
         submit={text.save}
         action={update}
         onCancel={onClose}
-        onSubmit={({ name, access, hostHeader, expiresAt, hostname, service }) =>
-          update.mutate({ tunnelId, version, name, access, hostHeader, expiresAt, ...given({ hostname, service }) })
+        onSubmit={({ name, access, hostHeader, limits, expiresAt, hostname, service }) =>
+          update.mutate({ tunnelId, version, name, access, hostHeader, limits, expiresAt, ...given({ hostname, service }) })
         }
       />
     </Dialog>
@@ -153,13 +154,20 @@ const TunnelUse = ({ of: { requests, bytesIn, bytesOut, lastUsedAt } }: { readon
     </>
   );
 
-const TunnelEntrance = ({ tunnel: { url, access, expiresAt, usage }, showToken }: OfTunnel & { readonly showToken: ReactNode }) => (
+const shownLimits = (limits: Tunnel["limits"]): string =>
+  LIMITS.flatMap((name) => {
+    const most = limits[name];
+    return most === null ? [] : [text.limits[name].shown(numbers.format(most))];
+  }).join(", ");
+
+const TunnelEntrance = ({ tunnel: { url, access, limits, expiresAt, usage }, showToken }: OfTunnel & { readonly showToken: ReactNode }) => (
   <Panel title={text.who} beside={showToken}>
     <Facts
       of={{
         [text.address]: <Copyable text={url} />,
         [text.access]: text.modes[access.mode],
         [text.from]: access.allow.length === 0 ? text.anywhere : <span className="mono">{access.allow.join(", ")}</span>,
+        [text.limited]: shownLimits(limits) || null,
         [text.expires]: expiresAt === null ? null : <Ago at={expiresAt} />,
         [text.usage]: <TunnelUse of={usage} />,
         [text.token]: text.tokenEnds(access.tokenHint),

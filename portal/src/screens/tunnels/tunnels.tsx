@@ -21,8 +21,8 @@ import { STATUSES, text } from "./text.ts";
 const route = getRouteApi("/network");
 const KEYS: readonly FilterKey[] = [{ key: "status", name: "status", values: STATUSES }];
 
-const make = ({ name, hostname, access, hostHeader, expiresAt, device }: TunnelWishes) => {
-  const common = { name, access, hostHeader, ...given({ hostname }) };
+const make = ({ name, hostname, access, hostHeader, limits, expiresAt, device }: TunnelWishes) => {
+  const common = { name, access, hostHeader, limits, ...given({ hostname }) };
   if (device !== undefined) return mooring.tunnels.create.mutate({ ...common, ...device, expiresAt });
   const { name: _, ...config } = common;
   return mooring.tunnels.createGlobal.mutate({ name, config });

@@ -12,6 +12,14 @@ export const NEEDS_KEY = error(401, "UNAUTHORIZED", "This tunnel is private: sig
 export const NEEDS_TOKEN = error(401, "TOKEN_REQUIRED", "This tunnel needs its token, in x-mooring-token.");
 export const FORBIDDEN = error(403, "FORBIDDEN", "You may not use this tunnel.");
 export const TOO_MANY: EdgeError = { ...error(429, "TOO_MANY_REQUESTS", "You have too many open requests here."), headers: { "Retry-After": "1" } };
+export const TUNNEL_FULL: EdgeError = {
+  ...error(429, "TUNNEL_FULL", "This tunnel serves as many visitors at once as it may."),
+  headers: { "Retry-After": "1" },
+};
+export const tooFast = (seconds: number): EdgeError => ({
+  ...error(429, "RATE_LIMIT_EXCEEDED", "This tunnel has got as many requests in this minute as it may."),
+  headers: { "Retry-After": String(seconds) },
+});
 export const TOO_SLOW = error(504, "SERVICE_TIMEOUT", "The service has not answered in time.");
 export const BROKEN = error(502, "SERVICE_BROKE_OFF", "The service ended the connection before it answered.");
 export const BAD_TARGET = error(400, "TARGET_INVALID", "The request's path is malformed.");

@@ -19,6 +19,8 @@ export interface Visit extends ServedTunnel {
   /** What the service gets as Host. */
   readonly host: string;
   readonly cookie: string;
+  /** Null: the edge's own times. */
+  readonly idleMs: number | null;
   readonly passed: (bytesIn: number, bytesOut: number) => void;
 }
 
@@ -29,7 +31,7 @@ const hasBody = ({ message }: EdgeRequest): boolean =>
 
 const errorOf = (error: unknown): EdgeError => (error instanceof DialFailure ? dialErrorOf(error.reason) : BROKEN);
 
-const optionsOf = ({ request, tunnelId, passed: _, ...visit }: Visit, more: readonly string[] = []): RequestOptions => ({
+const optionsOf = ({ request, tunnelId, passed: _, idleMs: _idleMs, ...visit }: Visit, more: readonly string[] = []): RequestOptions => ({
   method: request.method,
   path: `${request.path}${request.query === "" ? "" : `?${request.query}`}`,
   host: tunnelId,
@@ -45,7 +47,7 @@ export const createForward = ({ pool, refuse, refuseSocket, settings }: ForwardD
     // Without the first bytes of a body node:http would keep the head to itself.
     if (response instanceof ServerResponse) response.writeHead(status, from.statusMessage ?? "", headers).flushHeaders();
     else response.writeHead(status, headersObject(headers));
-    const idle = setTimeout(() => from.destroy(), settings.idleMs);
+    const idle = setTimeout(() => from.destroy(), visit.idleMs ?? settings.idleMs);
     from.on("data", ({ length }: Buffer) => {
       idle.refresh();
       visit.passed(0, length);
@@ -133,7 +135,7 @@ export const createForward = ({ pool, refuse, refuseSocket, settings }: ForwardD
       socket.write(headOf(from, toVisitor(from.rawHeaders, request.host, new Set(["connection", "upgrade"]))));
       if (first.length > 0) socket.write(first);
       if (head.length > 0) stream.write(head);
-      const idle = setTimeout(() => socket.destroy(), settings.upgradedIdleMs);
+      const idle = setTimeout(() => socket.destroy(), visit.idleMs ?? settings.upgradedIdleMs);
       for (const [one, other, passed] of [
         [socket, stream, (length: number) => visit.passed(length, 0)],
         [stream, socket, (length: number) => visit.passed(0, length)],

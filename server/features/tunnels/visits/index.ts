@@ -1,4 +1,5 @@
 // What the edge serves of tunnels: finds the tunnel of a host name in memory, lets its visitors in, and carries their requests.
+import { ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../../core/clock.ts";
@@ -6,9 +7,9 @@ import type { Carriers } from "../../../core/ports/carriers.ts";
 import type { EdgeHandler, EdgePages, EdgeRequest, EdgeResponse } from "../../../core/ports/edge.ts";
 import type { TunnelRow } from "../store.ts";
 import type { TunnelUsage } from "../usage.ts";
-import { TOO_MANY } from "./failures.ts";
 import { createForward, type ForwardDeps, type Visit } from "./forward.ts";
 import { cookieName, createGate, type Entrance, type VisitGateDeps } from "./gate.ts";
+import { createVisitLimits } from "./limits.ts";
 import { createPool } from "./pool.ts";
 
 export interface VisitsDeps extends VisitGateDeps {
@@ -34,11 +35,13 @@ const MAX_ENTRIES = 10_000;
 // Hints clear entries at once, and may get lost.
 const KNOWN_MS = 30_000;
 const UNKNOWN_MS = 5_000;
-const OPEN_PER_ADDRESS = 32;
+
+/** Before it was known whether the visitor may come in: `close` has been told, and is not told again. */
+const hasLeft = (response: EdgeResponse): boolean => (response instanceof ServerResponse ? response.destroyed : response.stream.destroyed);
 
 export const createVisits = ({ clock, carriers, pages, find, use, domain, settings, ...deps }: VisitsDeps) => {
   const known = new LRUCache<string, Entry>({ max: MAX_ENTRIES });
-  const open = new Map<string, number>();
+  const limits = createVisitLimits(clock);
   const pool = createPool(carriers);
   const gate = createGate({ clock, ...deps });
   const forward = createForward({ pool, ...pages, settings: { ...SETTINGS, ...settings } });
@@ -52,26 +55,14 @@ export const createVisits = ({ clock, carriers, pages, find, use, domain, settin
     });
   };
 
-  /** False: this address has as many open requests as it may. */
-  const take = (name: string, until: (done: () => void) => void): boolean => {
-    const count = open.get(name) ?? 0;
-    if (count >= OPEN_PER_ADDRESS) return false;
-    open.set(name, count + 1);
-    until(() => {
-      const left = (open.get(name) ?? 1) - 1;
-      if (left === 0) open.delete(name);
-      else open.set(name, left);
-    });
-    return true;
-  };
-
   const visitOf = (tunnel: TunnelRow, request: EdgeRequest): Visit => {
     const { tunnelId, deviceId } = tunnel;
     const key = deviceId === null || carriers.has(tunnelId) ? tunnelId : deviceId;
     const host = tunnel.hostHeader === "service" ? new URL(tunnel.service).host : request.authority;
     use(tunnelId, { requests: 1, bytesIn: 0, bytesOut: 0 });
     const passed = (bytesIn: number, bytesOut: number): void => use(tunnelId, { requests: 0, bytesIn, bytesOut });
-    return { request, tunnelId, key, host, cookie: cookieName(request.secure), passed };
+    const idleMs = tunnel.idleSeconds === null ? null : tunnel.idleSeconds * 1_000;
+    return { request, tunnelId, key, host, cookie: cookieName(request.secure), idleMs, passed };
   };
   const redirect = (response: EdgeResponse, { location, cookie }: Extract<Entrance, { kind: "sent" }>): void => {
     response.writeHead(303, { Location: location, "Cache-Control": "no-store", ...(cookie === undefined ? {} : { "Set-Cookie": cookie }) });
@@ -83,7 +74,9 @@ export const createVisits = ({ clock, carriers, pages, find, use, domain, settin
       const admission = await gate(tunnel, request);
       if (admission.kind === "refused") return pages.refuse({ request, response }, admission.error);
       if (admission.kind === "sent") return redirect(response, admission);
-      if (!take(`${tunnel.tunnelId}|${request.ip}`, (done) => response.once("close", done))) return pages.refuse({ request, response }, TOO_MANY);
+      if (hasLeft(response)) return undefined;
+      const full = limits.take(tunnel, request.ip, (done) => response.once("close", done));
+      if (full !== null) return pages.refuse({ request, response }, full);
       return forward.send(visitOf(tunnel, request), response);
     },
     upgrade: async (request, socket: Duplex, head) => {
@@ -92,7 +85,9 @@ export const createVisits = ({ clock, carriers, pages, find, use, domain, settin
         const error = admission.kind === "refused" ? admission.error : { status: 401, code: "UNAUTHORIZED", message: "Sign in first." };
         return pages.refuseSocket({ request, socket }, error);
       }
-      if (!take(`${tunnel.tunnelId}|${request.ip}`, (done) => socket.once("close", done))) return pages.refuseSocket({ request, socket }, TOO_MANY);
+      if (socket.destroyed) return undefined;
+      const full = limits.take(tunnel, request.ip, (done) => socket.once("close", done));
+      if (full !== null) return pages.refuseSocket({ request, socket }, full);
       return forward.upgrade(visitOf(tunnel, request), socket, head);
     },
   });
