@@ -180,7 +180,15 @@ export const rollouts: Guide<"rollouts"> = {
     description: "The failures by code, the most frequent first, each with its first five devices.",
     input: one,
     output: {
-      items: [{ code: "SIGNATURE_INVALID", count: 1, message: "it is not signed with the key of this agent", devices: [{ deviceId, name: "attic" }] }],
+      items: [
+        {
+          code: "SIGNATURE_INVALID",
+          count: 1,
+          message: "it is not signed with the key of this agent",
+          lines: [],
+          devices: [{ deviceId, name: "attic", appId: null, commandId }],
+        },
+      ],
     },
   },
   steps: {

@@ -20,6 +20,7 @@ const created = {
   targetPort: 3_000,
   access: { mode: "private", allow: [], tokenHint: "MzXv" },
   hostHeader: "preserve",
+  limits: { requestsPerMinute: null, connections: null, idleSeconds: null },
   expiresAt: null,
   health: "inactive",
   failure: null,

@@ -100,9 +100,11 @@ test("a tunnel is made in the form, says that nothing listens at its service, an
   await dialog.getByLabel("Name", { exact: true }).fill("printer");
   await dialog.getByLabel("Open to").selectOption("token");
   await dialog.getByLabel("Only from these addresses").fill("127.0.0.0/8\n203.0.113.7");
+  await dialog.getByLabel("Requests a minute").fill("1200");
   await dialog.getByRole("button", { name: "Open a tunnel" }).click();
   await page.getByText("The device does not reach the service.").waitFor();
   await page.getByText("127.0.0.0/8, 203.0.113.7").waitFor();
+  await page.getByText("1,200 requests a minute").waitFor();
   await page.getByRole("button", { name: "Show the token" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Show the token" }).click();
   await page.getByRole("dialog").getByRole("button", { name: /^mtt_/ }).waitFor();

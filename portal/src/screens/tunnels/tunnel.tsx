@@ -10,19 +10,18 @@ import { useDeviceNames } from "../../parts/device-names.ts";
 import css from "../../parts/network/network.module.css";
 import { isOpenTunnel, tunnelState } from "../../parts/network/tunnel-words.ts";
 import { actorText } from "../../parts/text.ts";
-import { bytesText } from "../../ui/bytes.ts";
-import { numbers } from "../../ui/count.ts";
 import { Beside, DetailPage, type PageFact, Pill } from "../../ui/detail-page.tsx";
 import { Confirm, Dialog } from "../../ui/dialog.tsx";
 import { Failure, FailureOf } from "../../ui/failure.tsx";
 import { PageIcon } from "../../ui/icon.tsx";
 import { MenuItem } from "../../ui/menu-items.tsx";
 import { Notice } from "../../ui/notice.tsx";
-import { Copyable, Facts, Loaded, Panel } from "../../ui/parts.tsx";
+import { Facts, Loaded, Panel } from "../../ui/parts.tsx";
 import { toneOf } from "../../ui/status.tsx";
 import { Ago } from "../../ui/time.tsx";
+import { TunnelEntrance } from "./entrance.tsx";
 import { TunnelForm } from "./form.tsx";
-import { LIMITS, text } from "./text.ts";
+import { text } from "./text.ts";
 import { RotateToken, ShowToken } from "./token.tsx";
 
 const route = getRouteApi("/network/tunnels/$tunnelId");
@@ -144,37 +143,6 @@ const TunnelStanding = ({ tunnel: { tunnelId, service, deviceId } }: OfTunnel) =
     </Panel>
   );
 };
-
-const TunnelUse = ({ of: { requests, bytesIn, bytesOut, lastUsedAt } }: { readonly of: Tunnel["usage"] }) =>
-  lastUsedAt === null ? (
-    text.unused
-  ) : (
-    <>
-      {text.used(requests)}, {bytesText(bytesIn + bytesOut)}, {text.lastUsed} <Ago at={lastUsedAt} />
-    </>
-  );
-
-const shownLimits = (limits: Tunnel["limits"]): string =>
-  LIMITS.flatMap((name) => {
-    const most = limits[name];
-    return most === null ? [] : [text.limits[name].shown(numbers.format(most))];
-  }).join(", ");
-
-const TunnelEntrance = ({ tunnel: { url, access, limits, expiresAt, usage }, showToken }: OfTunnel & { readonly showToken: ReactNode }) => (
-  <Panel title={text.who} beside={showToken}>
-    <Facts
-      of={{
-        [text.address]: <Copyable text={url} />,
-        [text.access]: text.modes[access.mode],
-        [text.from]: access.allow.length === 0 ? text.anywhere : <span className="mono">{access.allow.join(", ")}</span>,
-        [text.limited]: shownLimits(limits) || null,
-        [text.expires]: expiresAt === null ? null : <Ago at={expiresAt} />,
-        [text.usage]: <TunnelUse of={usage} />,
-        [text.token]: text.tokenEnds(access.tokenHint),
-      }}
-    />
-  </Panel>
-);
 
 const useFacts = (tunnel: Tunnel | undefined): readonly PageFact[] => {
   const deviceId = tunnel?.deviceId ?? null;
