@@ -38,7 +38,7 @@ const Options = z.object({
   scenario: z.string().default("all"),
   seed: whole(0, 4_294_967_295).default(1),
   short: z.boolean().default(false),
-  agents: whole(1, 5_000).optional(),
+  agents: whole(1, 10_000).optional(),
   seconds: whole(1, 3_600).optional(),
   "no-control": z.boolean().default(false),
   jobs: whole(1, 8).optional(),
