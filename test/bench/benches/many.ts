@@ -22,6 +22,8 @@ export interface ManyPlan {
 const WITHIN_MS = 240_000;
 const LOOK_MS = 500;
 const BURST_MS = 2_000;
+/** An idle session tells what it has changed ten seconds later. */
+const STATISTICS_MS = 12_000;
 const EVERYONE = { tags: ["everyone"] };
 
 interface Caller {
@@ -181,8 +183,7 @@ const stepsOfWaiting = async ({ stage, caller }: Subject, { waiting, idleMs }: M
     return row?.count === waiting ? true : pause(LOOK_MS).then(() => undefined);
   };
   await waitUntil(areWaiting, { withinMs: WITHIN_MS });
-  // Sessions tell the statistics of their tables within a second.
-  await pause(BURST_MS);
+  await pause(STATISTICS_MS);
   const steps = async (): Promise<number> => (await stage.admin<{ steps: number }>(STEPS))[0]?.steps ?? 0;
   const before = await steps();
   await pause(idleMs);
