@@ -150,7 +150,11 @@ export const RolloutFailure = z.object({
   code: z.string(),
   count,
   message: z.string().nullable().describe("Of the first device."),
-  lines: z.array(z.string()).describe("The last lines that the app of the first device had logged when it failed, with secrets masked. Empty for agents."),
+  lines: z
+    .array(z.string())
+    .describe(
+      "The last lines that the app of the first device had logged when it failed, with secrets masked. Empty for agents, and for callers without `app:read`.",
+    ),
   devices: z
     .array(z.object({ deviceId: DeviceId, name: z.string().nullable(), appId: AppId.nullable(), commandId: CommandId.nullable() }))
     .describe("The first 5. `appId`: `null` for agents. `commandId`: of the last order, `null` if there was none."),

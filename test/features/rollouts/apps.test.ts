@@ -1,7 +1,7 @@
 // Rollouts of an app: orders as each app's own update, success as its agent reports it, and the way back.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { countStatements } from "../../kit/checks/statements.ts";
-import type { World } from "../../kit/gateway/world.ts";
+import { asKey, type World } from "../../kit/gateway/world.ts";
 import { APP, type AppFleet, appsOf, failsItsCheck, NEW, OLD, openAppFleet, poll, runApps, statesOf } from "./apps-kit.ts";
 import { advance, call, create, type Fleet, membersOf, openFleet, read, startRolloutWorld, step } from "./kit.ts";
 
@@ -43,6 +43,10 @@ describe("a rollout of an app", () => {
         devices: times(5, { deviceId: expect.any(String), name: null, appId: expect.stringMatching(/^app_/), commandId: expect.stringMatching(/^cmd_/) }),
       },
     ]);
+    // The lines are of the app's log.
+    const { apiKey } = await call(fleet, "POST", "/api-keys", { name: "board", role: "operator", scopes: ["rollout:read"] });
+    const board = { world, owner: asKey(apiKey, fleet.tenant.tenantId) };
+    expect(await call(board, "GET", `/rollouts/${rolloutId}/failures`)).toMatchObject([{ code: "HEALTH_CHECK_FAILED", lines: [] }]);
   });
 
   test("is preceded by the backups that a policy asks for, in each app's own lane", async () => {

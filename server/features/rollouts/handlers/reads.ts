@@ -1,6 +1,6 @@
 // Reads of rollouts and of their devices.
 import type { contract, Rollout } from "../../../../protocol/index.ts";
-import { isLimited } from "../../../core/access.ts";
+import { isLimited, permissionsIn } from "../../../core/access.ts";
 import { AppError } from "../../../core/errors.ts";
 import type { Handlers } from "../../../core/feature.ts";
 import type { Many } from "../../../core/many/types.ts";
@@ -57,7 +57,11 @@ export const createRolloutReads = (deps: RolloutReadsDeps): Pick<Handlers<typeof
       return show(scope, await until(scope, { subjectId: rolloutId, seconds, signal, read, isDone: (row) => status.includes(row.status) }));
     },
     devices: async ({ scope }, { rolloutId, ...query }) => pageOfDevices(db, scope, await find(scope, rolloutId), query),
-    failures: async ({ scope }, { rolloutId }) => ({ items: await groupFailures(db, scope, await find(scope, rolloutId)) }),
+    failures: async ({ scope }, { rolloutId }) => {
+      const items = await groupFailures(db, scope, await find(scope, rolloutId));
+      // They stand in the app's own failure, too, which takes its own permission.
+      return { items: permissionsIn(scope).has("app:read") ? items : items.map((item) => ({ ...item, lines: [] })) };
+    },
     steps: async ({ scope }, { rolloutId }) => {
       const { steps } = await find(scope, rolloutId);
       return { items: await withActors(db, scope, isLimited(scope) ? [] : steps) };
