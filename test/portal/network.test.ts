@@ -101,6 +101,7 @@ test("a tunnel is made in the form, says that nothing listens at its service, an
   await dialog.getByLabel("Open to").selectOption("token");
   await dialog.getByLabel("Only from these addresses").fill("127.0.0.0/8\n203.0.113.7");
   await dialog.getByLabel("Requests a minute").fill("1200");
+  expect(await findingsInEveryLook(page)).toEqual([]);
   await dialog.getByRole("button", { name: "Open a tunnel" }).click();
   await page.getByText("The device does not reach the service.").waitFor();
   await page.getByText("127.0.0.0/8, 203.0.113.7").waitFor();

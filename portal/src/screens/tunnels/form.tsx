@@ -116,7 +116,7 @@ export const TunnelForm = ({ of, submit, action, onSubmit, onCancel }: TunnelFor
           type="number"
           min={1}
           max={text.limits[name].most}
-          hint={text.limitHint}
+          hint={text.limits[name].hint}
           defaultValue={of?.limits[name] ?? undefined}
         />
       ))}

@@ -18,6 +18,8 @@ const SERVICES: Readonly<Record<TunnelHealth["service"], string>> = {
   unknown: "not known",
 };
 
+const ALL_VISITORS = "Of all visitors together. Empty: no limit.";
+
 export const text = {
   title: "Tunnels",
   one: "Tunnel",
@@ -63,11 +65,15 @@ export const text = {
     ["service", "Its own address"],
   ] as const,
   limits: {
-    requestsPerMinute: { name: "Requests a minute", most: 1_000_000, shown: (count: string) => `${count} requests a minute` },
-    connections: { name: "Open requests at once", most: 10_000, shown: (count: string) => `${count} open requests` },
-    idleSeconds: { name: "Seconds without a byte", most: 86_400, shown: (count: string) => `${count} s without a byte` },
+    requestsPerMinute: { name: "Requests a minute", most: 1_000_000, hint: ALL_VISITORS, shown: (count: string) => `${count} requests a minute` },
+    connections: { name: "Open requests at once", most: 10_000, hint: ALL_VISITORS, shown: (count: string) => `${count} open requests` },
+    idleSeconds: {
+      name: "Seconds without a byte",
+      most: 86_400,
+      hint: "Then an answer or a WebSocket ends. Empty: 100 seconds for answers, an hour for WebSockets.",
+      shown: (count: string) => `${count} s without a byte`,
+    },
   },
-  limitHint: "Of all visitors together. Empty: no limit of its own.",
   limited: "At most",
   change: "Change",
   save: "Save",
