@@ -20,7 +20,7 @@ const CHAOS_HELP = `Chaos runs its own gateways, PostgreSQL and Redis with a fle
   --no-control      skips the positive controls
   --jobs N          scenarios that run at the same time (default 1, with --short 3); controls are small and always run three at a time
   --json            prints the report card as one JSON object on stdout; progress stays on stderr
-  --write           writes docs/reliability.json and docs/reliability.md; with --scenario it replaces only the rows of those scenarios
+  --write           writes docs/reliability.json and docs/reliability.md; with --scenario it replaces or adds only the rows of those scenarios
   --help            prints this text
 
 Exit code 0: every promise held and every control turned red. 1: a promise broke, a control stayed green or a scenario could not run. 2: wrong usage.
@@ -125,7 +125,7 @@ const writeCard = async (folder: string, card: Card, { whole }: { readonly whole
   const file = join(folder, "reliability.json");
   // as: this program wrote it
   const written = whole ? card : withAgain(JSON.parse(await readFile(file, "utf8")) as Card, card);
-  if (written === null) throw new Error(`${file} comes from another scale or machine: run all scenarios`);
+  if (written === null) throw new Error(`${file} comes from another scale: run all scenarios`);
   await writeFile(file, `${JSON.stringify(written, null, 2)}\n`);
   await writeFile(join(folder, "reliability.md"), markdownOf(written));
 };

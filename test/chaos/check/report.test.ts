@@ -27,10 +27,15 @@ test("a scenario that runs again replaces only its own row and shows commit and 
     commit: "aaa",
     results: [{ scenario: "one" }, { scenario: "two", control: { red: true }, again: { commit: "bbb", date: "2026-01-02" } }],
   });
-  expect(markdownOf(merged ?? card)).toContain("Run again by itself: `two` (commit bbb, 2026-01-02).");
+  expect(markdownOf(merged ?? card)).toContain("Run later by themselves: `two` (commit bbb, 2026-01-02).");
 });
 
-test("a card never mixes runs of different scales or machines", () => {
+test("a scenario that the card lacks gets a row, and one of another machine names it", () => {
+  const merged = withAgain(card, { ...later, machine: "another", results: [result("three", true)] });
+  expect(merged?.results.map(({ scenario }) => scenario)).toEqual(["one", "two", "three"]);
+  expect(markdownOf(merged ?? card)).toContain("`three` (commit bbb, 2026-01-02, another)");
+});
+
+test("a card never mixes runs of different scales", () => {
   expect(withAgain(card, { ...later, scale: "short" })).toBeNull();
-  expect(withAgain(card, { ...later, machine: "another" })).toBeNull();
 });
