@@ -1,6 +1,6 @@
 // The features of data: backups, where they go, when they are made, and the volumes of devices.
 import type { Clients } from "../core/database.ts";
-import type { SystemScope } from "../core/scope.ts";
+import type { SystemScope, TenantFacts } from "../core/scope.ts";
 import { createBackupDestinations } from "../features/backup-destinations/index.ts";
 import { createBackupPolicies } from "../features/backup-policies/index.ts";
 import { backupFailureOf, createBackups } from "../features/backups/index.ts";
@@ -13,10 +13,8 @@ export const keeping = (wiring: Wiring, peers: Peers) => {
   const { kit, settings, toLimit } = wiring;
   const isKnown = async (db: Clients, scope: SystemScope, deviceId: string): Promise<boolean> =>
     (await peers.devices.known(db, scope, [deviceId])).has(deviceId);
-  const limitOf = async (tenantId: string, resource: "storageGB" | "backupRetentionDays"): Promise<number | null> => {
-    const tenant = await peers.tenants.lookup.find(tenantId);
-    return tenant === null ? 0 : (kit.plan.limitsOf(tenant)[resource] ?? null);
-  };
+  const limitOf = (tenant: TenantFacts | null, resource: "storageGB" | "backupRetentionDays"): number | null =>
+    tenant === null ? 0 : (kit.plan.limitsOf(tenant)[resource] ?? null);
   return {
     backups: () =>
       createBackups({
@@ -43,7 +41,7 @@ export const keeping = (wiring: Wiring, peers: Peers) => {
           const { previousData: _, ...failure } = backupFailureOf(outcome);
           return failure;
         },
-        storageLimit: (tenantId) => limitOf(tenantId, "storageGB"),
+        storageLimit: async (tenantId) => limitOf(await peers.tenants.lookup.find(tenantId), "storageGB"),
       });
       return { ...feature, edge: serveRepositories(wiring, feature.gate) };
     },
@@ -56,7 +54,8 @@ export const keeping = (wiring: Wiring, peers: Peers) => {
         toLimit,
         knownDevices: (...asked) => peers.devices.known(...asked),
         holdFleets: (...holding) => peers.fleets.holdForLimit(...holding),
-        retentionDays: (_db, { tenantId }) => limitOf(tenantId, "backupRetentionDays"),
+        // In the transaction of who asks: the lookup would read what it no longer knows with a second session.
+        retentionDays: async (db, scope) => limitOf(await peers.tenants.standing.facts(db, scope), "backupRetentionDays"),
         timezoneOf: (...asked) => peers.tenants.timezoneOf(...asked),
       }),
     volumes: () =>

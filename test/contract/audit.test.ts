@@ -1,8 +1,14 @@
 // Each operation that changes something writes exactly one audit record, which names its caller, itself and its resource, or stands on the list below.
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+// All of them run without caches: a value may be too old in the middle of any call, and a transaction that then reads it again must do so by itself.
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import type { CachedOptions } from "../../server/core/structures/cached.ts";
 import { NOT_WATCHED } from "../../server/platform/database/audited-tables.ts";
 import { type Caller, startWorld, type World } from "../kit/gateway/world.ts";
 import { CASES, type Case, callerFor, NEEDS_PROVIDER, type OperationId, openStock, type Stock, sample } from "./samples.ts";
+
+vi.mock("../../server/core/structures/cached.ts", () => ({
+  createCached: <V>({ load }: CachedOptions<V>) => ({ get: load, peek: () => null, forget: () => undefined, forgetAll: () => undefined }),
+}));
 
 /** Mutations without a record. */
 const UNRECORDED: Partial<Record<OperationId, string>> = {

@@ -1,9 +1,11 @@
 // The database can store whatever the contract allows: every field of every operation and every agent frame at its edges.
+import { inspect } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AgentFrame, Goodbye, Hello, type Operation, SocketAck, SocketHeartbeat, sign } from "../../protocol/index.ts";
 import { isAppError } from "../../server/core/errors.ts";
 import { parseInput } from "../../server/gateway/rest/parse.ts";
 import { jsonSchemaOf } from "../../server/gateway/rest/rest-input.ts";
+import { type Log, silentLog } from "../../server/platform/telemetry/log.ts";
 import { type AgentSocket, connect, online } from "../channel/harness.ts";
 import { eventually } from "../kit/checks/eventually.ts";
 import { type Answer, type Device, startWorld, type World } from "../kit/gateway/world.ts";
@@ -16,9 +18,12 @@ const OFF = Object.fromEntries(
 
 let world: World;
 let stock: Stock;
+/** What the gateway last logged as an error: an answer with status 500 says nothing of its cause. */
+let lastError = "";
+const log: Log = { ...silentLog, error: ({ error }: { readonly error?: unknown }) => (lastError = inspect(error).slice(0, 2_000)) };
 beforeAll(async () => {
   const wide = { FRAMES_PER_SECOND: "10000", TENANTS_PER_USER: "100000", COMMAND_QUEUE_PER_DEVICE: "100000" };
-  world = await startWorld({ ...OFF, ...wide }, { inProcess: true });
+  world = await startWorld({ ...OFF, ...wide }, { inProcess: true, log });
   stock = await openStock(world);
 });
 afterAll(() => world.close());
@@ -115,7 +120,7 @@ const trying = (each: Case, wrong: unknown[]) => {
     const answer = await sendUntilNotBusy(each, input);
     // A refused call leaves its sample as it was, and a read any other.
     kept = answer.status >= 400 || isRead(each) ? base : null;
-    if (answer.status >= 500) wrong.push([some.map(nameOf), answer.status, answer.body?.code]);
+    if (answer.status >= 500) wrong.push([some.map(nameOf), answer.status, answer.body?.code, lastError]);
     else if (answer.status < 300) for (const name of changedIn(each.id, input, answer)) wrong.push([some.map(nameOf), name, answer.body.data[name]]);
     return answer.status < 300;
   };

@@ -1,12 +1,12 @@
 // What billing may read and change of a tenant, in its own transaction: the plan, and whether the tenant is suspended.
 import type { Plan } from "../../../protocol/index.ts";
-import type { Tx } from "../../core/database.ts";
+import type { Clients, Tx } from "../../core/database.ts";
 import type { SystemScope, TenantFacts } from "../../core/scope.ts";
 import { findFacts, writePlan } from "./store/tenants.ts";
 
 export interface TenantStanding {
   /** Read from the database, never from a cache. */
-  facts(tx: Tx, scope: SystemScope): Promise<TenantFacts | null>;
+  facts(db: Clients, scope: SystemScope): Promise<TenantFacts | null>;
   /** Hold the plan's lock, so that no addition is judged by the old plan. */
   setPlan(tx: Tx, scope: SystemScope, plan: Plan): Promise<void>;
   /** False when the tenant is not active. */
@@ -23,7 +23,7 @@ interface Life {
 }
 
 export const createStanding = ({ trySuspend, tryReactivate }: Life, forget: (tenantId: string) => void): TenantStanding => ({
-  facts: (tx, { tenantId }) => findFacts(tx, tenantId),
+  facts: (db, { tenantId }) => findFacts(db, tenantId),
   setPlan: writePlan,
   suspend: trySuspend,
   reactivate: tryReactivate,
