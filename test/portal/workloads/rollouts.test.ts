@@ -89,8 +89,17 @@ test("a rollout starts by its figures, says why it stopped, and is aborted in tw
   const visitor = await chromium.visitor();
   const { page } = visitor;
   await visitor.signIn(tenant.ownerId, { path: "/rollouts" });
+  let answer = (): void => undefined;
+  const mayAnswer = new Promise<void>((resolve) => (answer = resolve));
+  await page.route(/rollouts\.listPolicies/, async (route) => {
+    await mayAnswer;
+    await route.continue();
+  });
   await page.getByRole("button", { name: "New rollout" }).first().click();
-  await page.getByRole("button", { name: "Look what would happen" }).click();
+  const look = page.getByRole("button", { name: "Look what would happen" });
+  expect(await look.isDisabled()).toBe(true);
+  answer();
+  await look.click();
   await page.getByRole("button", { name: "Start the rollout" }).waitFor();
   // What was changed since is confirmed by nothing.
   await page.getByLabel("Version").fill("9.9.8");
@@ -117,6 +126,10 @@ test("a rollout starts by its figures, says why it stopped, and is aborted in tw
     expect((await world.call(owner, "GET", `/v1/rollouts/${rolloutId}`)).body.data.status).toBe("paused");
   }, 15_000);
   await world.sql.query(`update rollout_devices set lines = '["starting", "cannot bind port 80"]' where rollout_id = $1 and status = 'failed'`, [rolloutId]);
+  // The widest name that a device can have, without a place to break it.
+  await world.sql.query("update devices set name = repeat('W', 64) where device_id in (select device_id from rollout_devices where rollout_id = $1)", [
+    rolloutId,
+  ]);
   await page.getByText("Too many devices failed.").or(page.getByText("The phase can no longer reach")).first().waitFor();
   expect(await findingsInEveryLook(page)).toEqual([]);
   await page

@@ -42,7 +42,7 @@ export const NewRollout = ({ onClose }: { readonly onClose: () => void }) => {
         submit={wanted === null ? text.look : text.again}
         busy={preview.isFetching}
         error={preview.error}
-        disabled={fleets.data?.items.length === 0 || policies.data?.items.length === 0}
+        disabled={!fleets.data?.items.length || !policies.data?.items.length}
         onCancel={onClose}
         onSubmit={(fields) => setWanted(wantedOf(fields))}
       >
