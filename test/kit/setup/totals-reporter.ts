@@ -22,10 +22,16 @@ const dearest = (costs: readonly FileCost[]): string => {
 const overruns = (costs: readonly FileCost[]): readonly string[] =>
   overrunsOf(costs).map(({ subject, seconds, allowed }) => `${seconds.toFixed(1).padStart(8)} s of ${allowed} s  ${subject}\n`);
 
-/** A line for a failure, with the beginning of its message: .ci/run repeats such lines at the end of its log. */
-const failureLine = (name: string, errors: readonly { readonly message: string }[]): string => {
-  const message = stripVTControlCharacters(errors[0]?.message ?? "no message").replaceAll(/\s+/gu, " ");
-  return `failed: ${name}: ${message.slice(0, MESSAGE_LENGTH)}\n`;
+const oneLine = (text: string): string => stripVTControlCharacters(text).replaceAll(/\s+/gu, " ").slice(0, MESSAGE_LENGTH);
+
+/**
+ * A line for a failure, with the beginning of its message: .ci/run repeats such lines at the end of its log. A message counts the entries of a list, so the
+ * list follows it.
+ */
+const failureLine = (name: string, errors: readonly Partial<SerializedError>[]): string => {
+  const { message = "no message", actual } = errors[0] ?? {};
+  const received = typeof actual === "string" && /\(\d+\)/u.test(message) ? `; received ${oneLine(actual)}` : "";
+  return `failed: ${name}: ${oneLine(message)}${received}\n`;
 };
 
 export default class TotalsReporter implements Reporter {
