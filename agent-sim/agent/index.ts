@@ -9,7 +9,7 @@ export { createApps } from "./apps.ts";
 export { readBootId } from "./boot-id.ts";
 export { type CarrierClient, type CarrierOptions, createCarrier } from "./carrier/carrier.ts";
 export { type Consumed, consumeCarrier } from "./carrier/consume.ts";
-export { ADDRESS_REFUSED, type DialService } from "./carrier/serve.ts";
+export { ADDRESS_REFUSED, type DialService, type ServiceConnection } from "./carrier/serve.ts";
 export type { Delivered } from "./frames.ts";
 export { type CommandHandler, type CommandHandlers, createHandlers, HandlerFailure, InvalidPayload, type ProgressFigures } from "./handlers.ts";
 export { callWithRetry, createHttp, type Http, type HttpCall, type RetryOptions } from "./http.ts";

@@ -5,6 +5,7 @@ import { type Agent, type CommandHandlers, type Time, thisMachine } from "../age
 import { findRepositoryBy } from "./backups/access.ts";
 import type { BackupEngine } from "./backups/engine.ts";
 import { createBackupHandlers, createVolumeHandlers } from "./backups/handlers.ts";
+import { createOffers, type Offers } from "./backups/offers.ts";
 import { openRealEngine, openRestic } from "./backups/real-engine.ts";
 import { INSTALL_LINE } from "./backups/restic.ts";
 import { createSimulatedEngine, openBackupMemory, simulatedVolumes } from "./backups/simulated-engine.ts";
@@ -55,8 +56,8 @@ interface Opened {
   readonly handlers: CommandHandlers;
 }
 
-const openHost = ({ kind, folder, time, seed, deviceId }: DeviceHostOptions, shared: HostOptions, call: Agent["call"]): Opened => {
-  const ofBackups = { find: findRepositoryBy({ call, time, folder: join(folder, "backups") }), folder: join(folder, "backups"), time, deviceId };
+const openHost = ({ kind, folder, time, seed, deviceId }: DeviceHostOptions, shared: HostOptions, call: Agent["call"], offers: Offers): Opened => {
+  const ofBackups = { find: findRepositoryBy({ call, time, folder: join(folder, "backups") }), folder: join(folder, "backups"), time, deviceId, offers };
   if (kind === "simulated") {
     const host = createSimulatedHost({ ...shared, time, seed });
     const memory = openBackupMemory(join(folder, "backups"));
@@ -102,7 +103,8 @@ export const openDeviceHost = (options: DeviceHostOptions): DeviceHost => {
   const call: Agent["call"] = async (...called) => (await connected)(...called);
   // An app that the host starts anew at once waits until there is an agent.
   const shared: HostOptions = { secretsOf: async (appId) => fetchSecretsBy(await connected, time)(appId), onChange: () => changed() };
-  const { host, engine, handlers } = openHost(options, shared, call);
+  const offers = createOffers(time);
+  const { host, engine, handlers } = openHost(options, shared, call, offers);
   const logs = createLogHandlers({ host, time, call });
   let signed: Agent["signed"] | undefined;
   const signing = { headersFor: (url: string) => signed?.("GET", new URL(url).pathname) ?? {}, time, random: Math.random };
@@ -111,6 +113,7 @@ export const openDeviceHost = (options: DeviceHostOptions): DeviceHost => {
     call,
     ...signing,
     mesh,
+    offers,
     // Read each time: a change counts with the next connection.
     allowed: () => readAllowed(readText(join(folder, ALLOW_FILE)) ?? ""),
     onChange: () => changed(),

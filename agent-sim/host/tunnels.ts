@@ -4,6 +4,7 @@ import type { BlockList, Socket } from "node:net";
 import { z } from "zod";
 import type { ReportedTunnel } from "../../protocol/records/tunnel.ts";
 import { type Agent, type CarrierClient, type CommandHandlers, createCarrier, hasSucceeded, type Time } from "../agent/index.ts";
+import type { Offers } from "./backups/offers.ts";
 import { type DeviceMesh, MeshState } from "./mesh/mesh.ts";
 import { connectToService } from "./services.ts";
 
@@ -32,6 +33,8 @@ export interface DeviceTunnelsOptions {
   readonly random: () => number;
   /** Routers of mesh routes are reached over the same carrier. */
   readonly mesh: DeviceMesh;
+  /** Visitors of downloads come over it, too. */
+  readonly offers: Offers;
   /** What the machine's operator allows now, beside the machine itself. */
   readonly allowed: () => BlockList;
   readonly onChange: () => void;
@@ -45,7 +48,7 @@ export interface DeviceTunnels {
   report(): readonly ReportedTunnel[];
 }
 
-export const createDeviceTunnels = ({ call, headersFor, time, random, mesh, allowed, onChange, say }: DeviceTunnelsOptions): DeviceTunnels => {
+export const createDeviceTunnels = ({ call, headersFor, time, random, mesh, offers, allowed, onChange, say }: DeviceTunnelsOptions): DeviceTunnels => {
   const services = new Map<string, string>();
   const states = new Map<string, Reason | null>();
   let carrier: CarrierClient | null = null;
@@ -82,7 +85,7 @@ export const createDeviceTunnels = ({ call, headersFor, time, random, mesh, allo
   };
 
   const keepCarrier = (): void => {
-    if ((services.size === 0 && !mesh.isRouter) || carrierUrl === "") {
+    if ((services.size === 0 && !mesh.isRouter && !offers.needsCarrier) || carrierUrl === "") {
       carrier?.stop();
       carrier = null;
       return;
@@ -91,7 +94,7 @@ export const createDeviceTunnels = ({ call, headersFor, time, random, mesh, allo
     carrier = createCarrier({
       url: () => carrierUrl,
       headers: headersFor,
-      dial,
+      dial: (authority) => offers.dial(authority) ?? dial(authority),
       time,
       random,
       onDialed: (tunnelId, reason) => note(tunnelId, reason),
@@ -145,6 +148,7 @@ export const createDeviceTunnels = ({ call, headersFor, time, random, mesh, allo
     },
     start: () => {
       running = true;
+      offers.onAdded(() => void sync().catch(() => undefined));
       sync().catch(() => undefined);
       cancel = time.after(AGAIN_MS, turn);
     },

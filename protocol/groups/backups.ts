@@ -9,6 +9,7 @@ import { named } from "../records/actor.ts";
 import {
   Backup,
   BackupChecksum,
+  BackupDownload,
   BackupFailure,
   BackupMode,
   BackupPath,
@@ -57,7 +58,7 @@ const reported = {
 
 export const backups = group({
   tag: "Backups",
-  records: { Backup, BackupFailure, BackupProgress, BackupVerification, Restore, RestorePlan, RepositoryAccess },
+  records: { Backup, BackupDownload, BackupFailure, BackupProgress, BackupVerification, Restore, RestorePlan, RepositoryAccess },
   operations: {
     list: query({
       ...read,
@@ -182,6 +183,16 @@ export const backups = group({
         ...["BACKUP_NOT_FOUND", "BACKUP_NOT_RESTORABLE", "BACKUP_IN_PROGRESS", "BACKUP_ENGINE_MISSING", "RESTORE_INCOMPATIBLE", "DEVICE_NOT_FOUND"],
         "COMMAND_QUEUE_FULL",
       ] as const,
+    }),
+    download: mutation({
+      ...people,
+      permission: "backup:restore",
+      summary: "Make a link that downloads a backup",
+      rest: ["POST /backups/{backupId}/download"],
+      status: 201,
+      input: one,
+      output: BackupDownload,
+      errors: ["BACKUP_NOT_FOUND", "BACKUP_NOT_RESTORABLE", "DEVICE_OFFLINE", ...ORDER],
     }),
     restore: mutation({
       ...people,

@@ -10,7 +10,7 @@ import type { Peers } from "./peers.ts";
 import { repositoriesUrl, serveRepositories } from "./repositories.ts";
 
 export const keeping = (wiring: Wiring, peers: Peers) => {
-  const { kit, settings, toLimit } = wiring;
+  const { kit, serving, settings, toLimit } = wiring;
   const isKnown = async (db: Clients, scope: SystemScope, deviceId: string): Promise<boolean> =>
     (await peers.devices.known(db, scope, [deviceId])).has(deviceId);
   const limitOf = (tenant: TenantFacts | null, resource: "storageGB" | "backupRetentionDays"): number | null =>
@@ -26,6 +26,10 @@ export const keeping = (wiring: Wiring, peers: Peers) => {
         follow: (...ended) => peers.backupPolicies.follow(...ended),
         asksBeforeUpdate: (...asked) => peers.backupPolicies.asksBeforeUpdate(...asked),
         isKnown,
+        isOnline: async (...asked) => (await peers.devices.find(...asked))?.status === "online",
+        carriers: () => serving.carriers,
+        pages: serving.pages,
+        edgeUrl: () => serving.edgeUrl(),
         requireEngine: (...asked) => peers.devices.requireRestic(...asked),
         hideFor: (...asked) => peers.apps.hideFor?.(...asked) ?? Promise.resolve(null),
       }),

@@ -6,8 +6,15 @@ import { CARRIER_LIMITS, CONTROL_AUTHORITY, DIAL_REASON_HEADER, type DialReason,
 import type { Time } from "../timing/time.ts";
 import { pingPeer } from "./pings.ts";
 
+/** A socket, or what behaves as one. */
+export interface ServiceConnection extends Duplex {
+  readonly connecting: boolean;
+  setNoDelay(on: boolean): unknown;
+  resetAndDestroy(): unknown;
+}
+
 /** Begins to connect to what the authority names, or says why not. */
-export type DialService = (authority: string) => Socket | DialReason;
+export type DialService = (authority: string) => ServiceConnection | DialReason;
 
 export interface ServeDeps {
   readonly connection: Duplex;
@@ -34,7 +41,7 @@ const reasonOf = (error: Error & { readonly code?: string }): DialReason =>
   error.code === ADDRESS_REFUSED ? "not_allowed" : error.code === "ECONNREFUSED" || error.code === "ENOENT" ? "refused" : "unreachable";
 
 /** The peer of both, until both directions have ended; a broken side breaks the other. */
-const join = (stream: ServerHttp2Stream, socket: Socket): void => {
+const join = (stream: ServerHttp2Stream, socket: ServiceConnection): void => {
   stream.pipe(socket);
   socket.pipe(stream);
   // Closing the stream with a code would end it first, and an end looks like a whole answer.
@@ -45,7 +52,7 @@ const join = (stream: ServerHttp2Stream, socket: Socket): void => {
 };
 
 export const serveCarrier = ({ connection, dial, time, onDialed, onLeave, onEnd }: ServeDeps): Served => {
-  const sockets = new Map<number, { readonly stream: ServerHttp2Stream; readonly socket: Socket }>();
+  const sockets = new Map<number, { readonly stream: ServerHttp2Stream; readonly socket: ServiceConnection }>();
   let ended = false;
 
   const refuse = (stream: ServerHttp2Stream, authority: string, reason: DialReason): void => {

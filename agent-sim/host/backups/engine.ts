@@ -2,6 +2,7 @@
 import type { z } from "zod";
 import { backupCommands, destinationCommands } from "../../../protocol/records/backups/backup-commands.ts";
 import type { ProgressFigures } from "../../agent/index.ts";
+import { BackupProblem } from "./problem.ts";
 
 type Commands = typeof backupCommands & typeof destinationCommands;
 export const COMMANDS = { ...backupCommands, ...destinationCommands };
@@ -21,6 +22,9 @@ export type BackupEngine = {
   /** Null: there is no engine on this machine. */
   version(): Promise<string | null>;
 };
+
+export const notOffered = (): BackupProblem =>
+  new BackupProblem({ stage: "preparing", reason: "DOWNLOAD_NOT_SUPPORTED", message: "this agent has no carrier, which downloads need" });
 
 const EVERY_MS = 5_000;
 

@@ -6,7 +6,8 @@ import { type DataHost, HostClosed } from "../host.ts";
 import { createTurns } from "../turns.ts";
 import type { FindRepository } from "./access.ts";
 import { createBackup } from "./create.ts";
-import { type BackupContext, type BackupEngine, paced } from "./engine.ts";
+import { type BackupContext, type BackupEngine, notOffered, paced } from "./engine.ts";
+import type { Offers, SendArchive } from "./offers.ts";
 import { BackupProblem } from "./problem.ts";
 import { createRestic, INSTALL_LINE, type Restic, type ResticOptions } from "./restic.ts";
 import { restoreBackup } from "./restore.ts";
@@ -20,6 +21,8 @@ export interface RealEngineOptions {
   readonly folder: string;
   readonly time: Time;
   readonly restic: Restic;
+  /** Without it there are no downloads. */
+  readonly offers?: Offers;
 }
 
 /** Opened before the host: what a killed agent left running ends before an app starts again. */
@@ -30,7 +33,7 @@ export const openRestic = ({ folder, ...options }: ResticOptions): Restic => {
   return restic;
 };
 
-export const openRealEngine = ({ host, find, deviceId, folder, time, restic }: RealEngineOptions): BackupEngine => {
+export const openRealEngine = ({ host, find, deviceId, folder, time, restic, offers }: RealEngineOptions): BackupEngine => {
   const { data } = host;
   const inTurn = createTurns();
   const { elapsedMs } = time;
@@ -85,6 +88,14 @@ export const openRealEngine = ({ host, find, deviceId, folder, time, restic }: R
         else await snapshots.readAll(snapshotId);
         return { bytes };
       }),
+    download: async ({ backupId, snapshotId, downloadId, seconds }, { commandId, signal }) => {
+      if (offers === undefined) throw notOffered();
+      await requireEngine();
+      const repository = await find(`backups/${backupId}`, commandId, signal);
+      const send: SendArchive = (into, gone) => openSnapshots({ restic, repository, time, folder, signal: gone, closing: data.closing }).send(snapshotId, into);
+      offers.add({ downloadId, seconds, send });
+      return {};
+    },
     delete: ({ destinationId, snapshotIds }, context) =>
       work(`backup-destinations/${destinationId}`, context, async (snapshots) => {
         // A lock of ours that a kill left would stand in the way.

@@ -1,8 +1,10 @@
 // Runs restic: as a bounded child, of low priority unless it restores, with its secrets in its environment only, and with its failures in the words of the record.
 import { existsSync } from "node:fs";
+import type { Writable } from "node:stream";
+import { pipeline } from "node:stream/promises";
 import { createMasker } from "../../../protocol/kit/masking.ts";
 import { SYSTEM_PATH } from "../../../protocol/kit/programs/file-lock.ts";
-import type { Time } from "../../agent/index.ts";
+import { noop, type Time } from "../../agent/index.ts";
 import { linesOf, runProgram, startProgram } from "../../children/index.ts";
 import { HostClosed } from "../host.ts";
 import { MARK, markedWith } from "../processes/proc.ts";
@@ -36,6 +38,8 @@ export interface ResticRun {
   readonly onLine?: (line: string) => void;
   /** Nobody reads its output. */
   readonly discard?: boolean;
+  /** Gets its output as it comes, instead of lines. It stays open. */
+  readonly into?: Writable;
   readonly onComplaint?: (line: string) => void;
   /** The exit codes that are no failure; default 0. */
   readonly codes?: readonly number[];
@@ -123,15 +127,15 @@ export const createRestic = ({ time, folder, program = "restic" }: ResticOptions
       known = asked.outcome === "ended" && asked.code === 0 ? (/^restic (\S+)/.exec(asked.output)?.[1] ?? null) : null;
       return known;
     },
-    run: async (words, { stage, environment, cwd, signal, closing, onLine, onComplaint, discard = false, codes = [0] }) => {
+    run: async (words, { stage, environment, cwd, signal, closing, onLine, onComplaint, discard = false, into, codes = [0] }) => {
       signal.throwIfAborted();
       if (closing.aborted) throw new HostClosed();
       const { mask } = createMasker(Object.entries(environment).flatMap(([name, value]) => (/PASSWORD|SECRET|KEY|TOKEN/.test(name) ? [value] : [])));
       const late = AbortSignal.timeout(WITHIN_MS);
       const child = startProgram({
         command: "nice",
-        // Somebody waits for a restore.
-        words: ["-n", words[0] === "restore" ? "0" : "10", program, ...words],
+        // Somebody waits for a restore and for a download.
+        words: ["-n", words[0] === "restore" || into !== undefined ? "0" : "10", program, ...words],
         env: { ...base, ...environment },
         cwd,
         time,
@@ -147,7 +151,10 @@ export const createRestic = ({ time, folder, program = "restic" }: ResticOptions
         if (line.trim() !== "") complaints.push(mask(line).replaceAll(/\/\/[^/@\s]+@/g, "//…@"));
         if (complaints.length > KEPT_LINES) complaints.shift();
       };
-      const reading = Promise.all([read(child.child.stdout, (line) => onLine?.(line)), read(child.child.stderr, complain)]);
+      const { stdout, stderr } = child.child;
+      // Its end counts, and not that of the pipe: whoever reads may leave early.
+      const output = into === undefined || stdout === null ? read(stdout, (line) => onLine?.(line)) : pipeline(stdout, into, { end: false }).catch(noop);
+      const reading = Promise.all([output, read(stderr, complain)]);
       const { code, signal: killedBy, error } = await child.ended;
       await child.end();
       await reading;

@@ -10,7 +10,8 @@ import { type Host, HostFailure } from "../host.ts";
 import { readText, replaceFile, systemDisk } from "../processes/disk.ts";
 import { createTurns } from "../turns.ts";
 import type { FindRepository } from "./access.ts";
-import { type BackupContext, type BackupEngine, type OrderOf, type OutputOf, paced } from "./engine.ts";
+import { type BackupContext, type BackupEngine, notOffered, type OrderOf, type OutputOf, paced } from "./engine.ts";
+import type { Offers } from "./offers.ts";
 import { BackupProblem, type BackupStage } from "./problem.ts";
 
 const Kept = z.object({
@@ -63,6 +64,8 @@ export interface SimulatedEngineOptions {
   readonly delayMs?: { readonly least: number; readonly most: number };
   /** Called before each step, such as by a test that kills the device there. */
   readonly onStep?: (step: string) => void;
+  /** Without it there are no downloads. */
+  readonly offers?: Offers;
   /** The controls of the chaos runs leave a promise out. */
   readonly without?: "read back";
 }
@@ -79,6 +82,22 @@ const REASONS: Readonly<Record<keyof BackupFailures, string>> = {
 const digestOf = (...parts: readonly (string | number)[]): Buffer => createHash("sha256").update(parts.join(" ")).digest();
 /** From 0 to 1, the same for the same parts. */
 const chance = (...parts: readonly (string | number)[]): number => digestOf(...parts).readUInt32BE() / 4_294_967_296;
+
+const BLOCK_BYTES = 512;
+/** A tar archive with one file, which stands for all of the backup's. */
+const simulatedArchive = (name: string, text: string): Buffer => {
+  const octal = (value: number, width: number): string => `${value.toString(8).padStart(width, "0")}\0`;
+  const head = Buffer.alloc(BLOCK_BYTES);
+  const size = Buffer.byteLength(text);
+  head.write(name.slice(0, 99));
+  head.write(`${octal(0o644, 7)}${octal(0, 7)}${octal(0, 7)}${octal(size, 11)}${octal(0, 11)}        0`, 100);
+  head.write("ustar\u000000", 257);
+  const sum = head.reduce((total, byte) => total + byte, 0);
+  head.write(`${octal(sum, 6)} `, 148);
+  const body = Buffer.alloc(Math.ceil(size / BLOCK_BYTES) * BLOCK_BYTES + 2 * BLOCK_BYTES);
+  body.write(text);
+  return Buffer.concat([head, body]);
+};
 
 /** The volumes of simulated apps: one each, of a size that stays. */
 export const simulatedVolumes = (host: Pick<Host, "report">): Pick<HostData, "volumes" | "removeVolume"> => ({
@@ -97,7 +116,7 @@ export const simulatedVolumes = (host: Pick<Host, "report">): Pick<HostData, "vo
 });
 
 export const createSimulatedEngine = (options: SimulatedEngineOptions): BackupEngine => {
-  const { host, find, time, seed, memory, failures = {}, delayMs = { least: 5, most: 50 }, onStep = noop, without } = options;
+  const { host, find, time, seed, memory, failures = {}, delayMs = { least: 5, most: 50 }, onStep = noop, without, offers } = options;
   const inTurn = createTurns();
   const { elapsedMs } = time;
 
@@ -188,6 +207,12 @@ export const createSimulatedEngine = (options: SimulatedEngineOptions): BackupEn
         await pass("verifying", backupId, paces);
         return { bytes: kept(snapshotId, destination, "verifying").bytes };
       }),
+    download: async ({ backupId, snapshotId, downloadId, seconds }, context) => {
+      if (offers === undefined) throw notOffered();
+      const { appId, bytes } = kept(snapshotId, await keyOf(`backups/${backupId}`, context), "preparing");
+      offers.add({ downloadId, seconds, send: async (into) => void into.write(simulatedArchive(`${appId}/data`, `${bytes} bytes of ${backupId}\n`)) });
+      return {};
+    },
     delete: ({ destinationId, snapshotIds }, context) =>
       work(`backup-destinations/${destinationId}`, context, async (destination, paces) => {
         await pass("deleting", snapshotIds.join(), paces);

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Writable } from "node:stream";
 import { z } from "zod";
 import { pause, type Time } from "../../agent/index.ts";
 import { readText } from "../processes/disk.ts";
@@ -59,6 +60,8 @@ export interface Snapshots {
   restore(id: string, target: string, include?: readonly string[]): Promise<void>;
   /** Reads every stored block of the snapshot. restic compares each with its hash. */
   readAll(id: string): Promise<void>;
+  /** Writes the snapshot's data as a tar archive. Without a lock, so that it delays nobody: what is kept stays readable. */
+  send(id: string, into: Writable): Promise<void>;
   all(): Promise<readonly Snapshot[]>;
   forget(ids: readonly string[]): Promise<void>;
   /** Returns the bytes that became free, as exactly as restic says it. */
@@ -265,6 +268,9 @@ export const openSnapshots = ({ restic, repository, time, folder, signal, closin
     },
     readAll: async (id) => {
       await run(["dump", "--no-cache", "--archive", "tar", id, "/"], { stage: "verifying", discard: true });
+    },
+    send: async (id, into) => {
+      await runOnce(["dump", "--no-lock", "--archive", "tar", id, "/"], { stage: "restoring", into });
     },
     forget: async (ids) => {
       await run(["forget", ...ids], { stage: "deleting" });

@@ -147,6 +147,12 @@ export const backups: Guide<"backups"> = {
     input: { backupId, mode: "checksum" },
     output: { ...backup, verification: { ...unverified, status: "verifying", mode: "checksum" } },
   },
+  download: {
+    description:
+      "Orders the device to offer the backup's data and returns a link to it: a tar archive with the app's volumes and `app.json`, decrypted. The link works once, within 15 minutes and for whoever has it. The archive comes straight from the device, through its carrier, and is stored nowhere; one that breaks off ends the transfer with an error. `POST`, because each call is an order of its own.",
+    input: { backupId },
+    output: { backupId, url: "https://backups.example.org:8082/backup-downloads/eyJiYWNr….9xQ", expiresAt: "2026-11-21T12:15:00.000Z", commandId },
+  },
   restore: {
     description:
       "Restores beside the running app, compares what was written, and swaps the data only then. If the app is not healthy with it, the agent brings the former data back. Existing data needs `overwriteExisting: true`, and is backed up first unless you send `skipSafetyBackup: true`. On another device the app is installed first, with the configuration and secrets that the backup kept.",

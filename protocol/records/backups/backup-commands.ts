@@ -65,6 +65,19 @@ export const backupCommands = {
     payload: z.object({ backupId: BackupId, appId: AppId, snapshotId: SnapshotId, mode: VerifyMode }),
     output: z.object({ bytes: Bytes.describe("Bytes that were read and compared.") }),
   }),
+  download: command("backup.download", {
+    ...common,
+    lane: "none",
+    ttlSeconds: 900,
+    summary: "Offer a backup for a download",
+    payload: z.object({
+      backupId: BackupId,
+      snapshotId: SnapshotId,
+      downloadId: z.string().max(64).describe("For the carrier: a stream to `download:<downloadId>` gets the snapshot as a tar archive, once."),
+      seconds: z.int().min(1).max(3_600).describe("Offer it for so long, and keep a carrier open for it."),
+    }),
+    output: z.object({}),
+  }),
   delete: command("backup.delete", {
     ...common,
     lane: "none",

@@ -139,6 +139,14 @@ export const Backup = z.object({
 });
 export type Backup = z.output<typeof Backup>;
 
+export const BackupDownload = z.object({
+  backupId: BackupId,
+  url: z.url().describe("A tar archive, once and by whoever has the link. It comes from the device, so that must stay connected."),
+  expiresAt: Timestamp.describe("The download has to begin before then."),
+  commandId: CommandId.describe("The order to the device to offer it."),
+});
+export type BackupDownload = z.output<typeof BackupDownload>;
+
 export const RestorePlan = z.object({
   files: z.int().min(0),
   bytes: Bytes,

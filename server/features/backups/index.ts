@@ -14,6 +14,7 @@ import type { SystemScope } from "../../core/scope.ts";
 import type { BackedApp, Backing, BackUpFirst, CancelOrdered } from "../apps/index.ts";
 import type { FindOrder, FindUses, Repositories } from "../backup-destinations/index.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
+import { createDownloads, type DownloadsDeps } from "./downloads.ts";
 import { createAgentCalls } from "./handlers/agent.ts";
 import { createBackupChanges } from "./handlers/changes.ts";
 import { createBackupReads } from "./handlers/reads.ts";
@@ -30,13 +31,14 @@ export { backupFailureOf } from "./failures.ts";
 export type { FollowBackup } from "./outcomes.ts";
 export type { BackupRow } from "./store/backup-row.ts";
 
-export interface BackupsDeps extends Pick<FeatureKit, "db" | "clock" | "emit" | "enqueue" | "secretBox" | "plan" | "until"> {
+export interface BackupsDeps
+  extends Pick<FeatureKit, "db" | "clock" | "emit" | "enqueue" | "secretBox" | "plan" | "until">,
+    Pick<DownloadsDeps, "carriers" | "pages" | "edgeUrl" | "isOnline"> {
   readonly apps: () => Backing;
   readonly repositories: () => Repositories;
   readonly cancelOrdered: CancelOrdered;
   readonly findOrder: FindOrder;
   readonly follow: FollowBackup;
-  /** Whether a policy wants a backup of the app before each update, and where. */
   /** The apps among these that a policy has backed up before updates, by their ids. */
   readonly asksBeforeUpdate: (
     tx: Tx,
@@ -72,6 +74,7 @@ export const createBackups = (deps: BackupsDeps): BackupsFeature => {
   const restoring = createRestoring({ ...deps, steps, orders });
   const word = createBackupOutcomes({ ...deps, steps, orders, startRestore: restoring.startRestore });
   const parts = { ...deps, steps, orders };
+  const downloads = createDownloads({ ...deps, orders });
 
   const backUpFirst: BackUpFirst = async (tx, scope, appIds, by) => {
     const found = (await apps().select(tx, { tenantId: scope.tenantId }, appIds, appIds.length)).filter(({ hasRun }) => hasRun);
@@ -102,7 +105,9 @@ export const createBackups = (deps: BackupsDeps): BackupsFeature => {
       ...createBackupChanges(parts),
       ...createAgentCalls(parts),
       restore: restoring.restore,
+      download: downloads.download,
     }),
+    edge: { mounts: [downloads.mount] },
     outcomes: word.outcomes,
     progress: word.progress,
     ...(deps.hideFor === undefined ? {} : { hideFor: deps.hideFor }),

@@ -51,6 +51,13 @@ export interface BackupOrders {
     row: BackupRow,
     wanted: { readonly mode: "checksum" | "restore_test"; readonly by: string; readonly deviceId?: DeviceId },
   ): Promise<OrderedRecord<BackupRow>>;
+  /** The device offers the backup's data for so long. */
+  offer(
+    tx: Tx,
+    scope: SystemScope,
+    row: BackupRow,
+    wanted: { readonly downloadId: string; readonly seconds: number; readonly by: string },
+  ): Promise<{ readonly commandId: CommandId; readonly notify: () => void }>;
   /** Takes backups of one device and one destination, at most 100 that are locked. */
   remove(tx: Tx, scope: SystemScope, rows: readonly BackupRow[], by: string): Promise<{ readonly notify: () => void }>;
   /** A snapshot that no row stands for any more. */
@@ -64,13 +71,18 @@ export interface BackupOrders {
   prune(tx: Tx, scope: SystemScope, at: { readonly deviceId: DeviceId; readonly destinationId: BackupDestinationId; readonly key: string }): Promise<void>;
 }
 
-const { create, verify, delete: remove, restore, prune } = contract.backups.commands;
+const { create, verify, download, delete: remove, restore, prune } = contract.backups.commands;
 export const UNVERIFIED: Backup["verification"] = { status: "unverified", mode: null, verifiedAt: null, failure: null };
 export const secretsContext = ({ tenantId }: SystemScope, backupId: string): SealedContext => `backup-secrets|${tenantId}|${backupId}`;
 export const incompatible = (reason: string): AppError => new AppError("RESTORE_INCOMPATIBLE", { details: { reason } });
 /** Throws RESTORE_INCOMPATIBLE if this device cannot read the backup. */
 export const requireReachable = (kind: string, backup: BackupRow, deviceId: string): void => {
   if (kind === "local" && deviceId !== backup.deviceId) throw incompatible("the backup lies on its own device");
+};
+const requireSnapshot = (row: BackupRow): string => {
+  const found = snapshotOf(row);
+  if (found === null) throw new AppError("BACKUP_NOT_RESTORABLE", { details: { backupId: row.backupId, status: "unknown_repository" } });
+  return found;
 };
 const busy = (appId: string): AppError => new AppError("BACKUP_IN_PROGRESS", { details: { appId } });
 /** The device was removed. */
@@ -148,14 +160,22 @@ export const createBackupOrders = (deps: BackupOrdersDeps): BackupOrders => {
     verify: async (tx, scope, row, { mode, by, deviceId = row.deviceId }) => {
       const { backupId, appId } = row;
       await requireEngine(tx, scope, deviceId);
-      const snapshotId = snapshotOf(row);
-      if (snapshotId === null) throw new AppError("BACKUP_NOT_RESTORABLE", { details: { backupId, status: "unknown_repository" } });
+      const snapshotId = requireSnapshot(row);
       const order = orderOf(verify, { deviceId, key: `verify:${backupId}:${row.version}`, orderedBy: by, payload: { backupId, appId, snapshotId, mode } });
       const { commandIds, notify } = await enqueue(tx, scope, [order]);
       const verification = { ...row.verification, status: "verifying" as const, mode, failure: null };
       const saved = await saveBackup(tx, scope, backupId, { verification, commandId: commandIds[0] ?? null });
       await steps.tell(tx, scope, saved, "verifying");
       return { row: saved, notify };
+    },
+    offer: async (tx, scope, row, { downloadId, seconds, by }) => {
+      const { backupId, deviceId } = row;
+      await requireEngine(tx, scope, deviceId);
+      const payload = { backupId, snapshotId: requireSnapshot(row), downloadId, seconds };
+      const { commandIds, notify } = await enqueue(tx, scope, [orderOf(download, { deviceId, key: `download:${downloadId}`, orderedBy: by, payload })]);
+      const [commandId] = commandIds;
+      if (commandId === undefined) throw new Error("an order has no command");
+      return { commandId, notify };
     },
     remove: async (tx, scope, rows, by) => {
       const ordered = await orderRemoval(tx, scope, rows, by);
@@ -184,8 +204,7 @@ export const createBackupOrders = (deps: BackupOrdersDeps): BackupOrders => {
       ]);
     },
     restore: async (tx, scope, row, { backup, app }) => {
-      const snapshotId = snapshotOf(backup);
-      if (snapshotId === null) throw new AppError("BACKUP_NOT_RESTORABLE", { details: { backupId: backup.backupId, status: "unknown_repository" } });
+      const snapshotId = requireSnapshot(backup);
       const { restoreId, backupId, deviceId, restoreType, paths, overwriteExisting, dryRun, safetyBackupId } = row;
       const { commandIds, notify } = await enqueue(tx, scope, [
         orderOf(restore, {

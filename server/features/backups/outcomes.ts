@@ -146,7 +146,8 @@ export const createBackupOutcomes = ({ clock, emit, steps, orders, repositories,
   return {
     fail,
     failRestore,
-    outcomes: { create, restore, ...createUpkeep({ clock, emit, steps, repositories }) },
+    // The link says how it ends: a device that does not offer the backup has no stream for it.
+    outcomes: { create, restore, download: async () => undefined, ...createUpkeep({ clock, emit, steps, repositories }) },
     progress: {
       create: async (tx, said) => {
         const row = await findByCommand(tx, said);

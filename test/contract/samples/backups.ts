@@ -111,6 +111,12 @@ const aDestination =
   (more: Record<string, unknown> = {}) =>
   async (stock: Stock) => ({ destinationId: await newDestination(stock), ...more });
 
+const onlineBackup = async (stock: Stock): Promise<{ backupId: string }> => {
+  const { backupId, deviceId } = await newBackup(stock);
+  await stock.world.sql.query("update devices set status = 'online' where device_id = $1", [deviceId]);
+  return { backupId };
+};
+
 export const BACKUP_SAMPLES = {
   "backups.list": nothing,
   "backups.listOfDevice": async ({ device }: Stock) => ({ deviceId: device.deviceId }),
@@ -134,6 +140,7 @@ export const BACKUP_SAMPLES = {
   "backups.remove": aBackup({}, { status: "failed" }),
   "backups.cancel": aBackup({}, { status: "in_progress" }),
   "backups.verify": aBackup(),
+  "backups.download": onlineBackup,
   "backups.restore": aBackup(),
   "backups.listRestores": nothing,
   "backups.getRestore": newRestore,

@@ -23,8 +23,10 @@ test("a new user backs an app up, loses its data, and has it again: on the devic
   const { code, stdout, stderr } = await runToEnd(["bash", "-c", quiet], { env: sandbox.env, withinMs: 200_000 });
   expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
 
-  const [, , backedUp, restored, moved, alone] = stdout.split(MARK);
+  const [, , backedUp, downloaded, restored, moved, alone] = stdout.split(MARK);
   expect(backedUp).toContain('"status":"completed"');
+  expect(downloaded).toContain("volumes/data/keys.json");
+  expect(downloaded).toContain("app.json");
   expect(restored).toContain('"status":"completed"');
   expect(restored).toContain("./data/keys.json: OK");
   expect(restored).toContain("two bottles");

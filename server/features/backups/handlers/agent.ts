@@ -40,6 +40,7 @@ const RIGHTS: ReadonlyMap<string, RepositoryRight> = new Map([
   [contract.backups.commands.create.type, "append"],
   [contract.backups.commands.restore.type, "read"],
   [contract.backups.commands.verify.type, "read"],
+  [contract.backups.commands.download.type, "read"],
 ]);
 
 export const createAgentCalls = ({ db, steps, apps, repositories, findOrder }: AgentCallsDeps): Pick<H, "report" | "reportChange" | "access"> => {
