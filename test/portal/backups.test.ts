@@ -22,6 +22,7 @@ const HANDLERS = {
     ...{ files: 3, bytes: BYTES, verified: true },
     ...(dryRun === true ? { plan: { files: 3, bytes: BYTES, freeBytes: 10_000_000_000, replaces: ["data"] } } : {}),
   })),
+  "backup.download": answers(() => ({})),
   "backup.verify": answers(() => ({ bytes: BYTES })),
   "backup.test": answers(() => ({ created: true, snapshots: 0, seconds: 0.1 })),
   "volume.scan": answers(() => ({ volumes: [], seconds: 0.1 })),
@@ -92,6 +93,23 @@ test("a restore shows what it would do before anybody can order it", { timeout: 
   await dialog.getByRole("button", { name: "Replace and restore" }).click();
   await dialog.getByText("The app has the data of this backup.").waitFor();
   await dialog.getByRole("link", { name: "Open the app" }).waitFor();
+  expect(problems).toEqual([]);
+  await close();
+});
+
+test("a download begins with a link that somebody asked for", async () => {
+  const backupId = await backedUp();
+  const { page, problems, close } = await visit(`/backups/${backupId}`);
+  await page.getByRole("button", { name: "Restore…" }).waitFor();
+  await page.keyboard.press(".");
+  await page.getByRole("menuitem", { name: "Download…" }).click();
+  const dialog = page.getByRole("dialog", { name: "Download the backup" });
+  await dialog.getByText(/47.7 MB. It is not encrypted/).waitFor();
+  expect(await dialog.getByRole("link").count()).toBe(0);
+  await dialog.getByRole("button", { name: "Make a link" }).click();
+  expect(await dialog.getByRole("link", { name: "Download the archive" }).getAttribute("href")).toMatch(/\/backup-downloads\/[\w-]+\.[\w-]+$/);
+  await dialog.getByText("in 15 min").waitFor();
+  expect(await findingsInEveryLook(page)).toEqual([]);
   expect(problems).toEqual([]);
   await close();
 });

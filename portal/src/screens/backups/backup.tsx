@@ -14,7 +14,6 @@ import { actorText } from "../../parts/text.ts";
 import { bytesText } from "../../ui/bytes.ts";
 import { DetailPage, Pill } from "../../ui/detail-page.tsx";
 import { deviceLabel } from "../../ui/device-label.ts";
-import { Confirm, Dialog, Form, TextField } from "../../ui/dialog.tsx";
 import { Failure } from "../../ui/failure.tsx";
 import { List } from "../../ui/list/filtered-list.tsx";
 import type { Column } from "../../ui/list/table.tsx";
@@ -23,6 +22,7 @@ import { Notice } from "../../ui/notice.tsx";
 import { Copyable, Facts, Loaded, Panel } from "../../ui/parts.tsx";
 import { Status, toneOf } from "../../ui/status.tsx";
 import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
+import { Change, Download, Remove } from "./dialogs.tsx";
 import { RestoreDialog } from "./restore.tsx";
 import { text } from "./text.ts";
 
@@ -30,54 +30,11 @@ const route = getRouteApi("/backups/$backupId");
 const isGood = ({ status }: Backup): boolean => status === "completed" || status === "partially_failed";
 const isMoving = ({ status }: Backup): boolean => ["pending", "in_progress", "cancelling", "deleting"].includes(status);
 const FOLLOW_MS = 2_000;
-const DATE = "2026-01-01".length;
 
 interface OfBackup {
   readonly backup: Backup;
 }
-interface DialogProps extends OfBackup {
-  readonly onClose: () => void;
-}
-
-const Remove = ({ backup: { backupId }, onClose }: DialogProps) => {
-  const remove = useMutation(
-    api.backups.remove.mutationOptions({
-      onSuccess: async () => {
-        onClose();
-        await readBackupsAgain();
-      },
-    }),
-  );
-  return (
-    <Confirm title={`${text.remove}?`} open onClose={onClose} submit={text.remove} action={remove} onConfirm={() => remove.mutate({ backupId })}>
-      {text.removal}
-    </Confirm>
-  );
-};
-
-const Change = ({ backup: { backupId, name, retainUntil, version }, onClose }: DialogProps) => {
-  const change = useMutation(
-    api.backups.change.mutationOptions({
-      onSuccess: async () => {
-        onClose();
-        await readBackupsAgain();
-      },
-    }),
-  );
-  const send = (fields: FormData): void => {
-    const until = String(fields.get("until"));
-    change.mutate({ backupId, version, name: String(fields.get("name")), retainUntil: until === "" ? null : new Date(until).toISOString() });
-  };
-  return (
-    <Dialog title={text.change} open onClose={onClose}>
-      <Form submit={text.save} busy={change.isPending} error={change.error} onSubmit={send} onCancel={onClose}>
-        <TextField label={text.name} name="name" required maxLength={100} defaultValue={name} />
-        <TextField label={text.holdUntil} name="until" type="datetime-local" hint={text.holdHint} defaultValue={retainUntil?.slice(0, DATE + 6)} />
-      </Form>
-    </Dialog>
-  );
-};
-const DIALOGS = { remove: Remove, change: Change, restore: RestoreDialog } as const;
+const DIALOGS = { remove: Remove, change: Change, download: Download, restore: RestoreDialog } as const;
 
 /** What is wrong with it, with the next step. */
 const Problems = ({ backup }: OfBackup) => {
@@ -175,6 +132,11 @@ const useVerbs = (backup: Backup | undefined, open: (dialog: keyof typeof DIALOG
     mayVerify ? (
       <MenuItem key="test" onChoose={() => act.mutate("restore_test")}>
         {text.verifyDeep}
+      </MenuItem>
+    ) : null,
+    good && may("backup:restore") ? (
+      <MenuItem key="download" onChoose={() => open("download")}>
+        {text.download}
       </MenuItem>
     ) : null,
     may("backup:update") ? (

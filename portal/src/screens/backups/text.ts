@@ -1,5 +1,6 @@
 // The sentences of backups, and of restores from them.
 import type { Backup, Restore } from "@mooring/client";
+import { bytesText } from "../../ui/bytes.ts";
 import { counted, numbers } from "../../ui/count.ts";
 
 export const STATUSES: readonly Backup["status"][] = [
@@ -28,6 +29,16 @@ export const text = {
   verifyDeep: "Verify by a test restore",
   cancel: "Cancel the backup",
   change: "Rename or hold",
+  download: "Download…",
+  downloadTitle: "Download the backup",
+  downloadWhat: (bytes: number | null) =>
+    `A tar archive with the app's volumes and its configuration${bytes === null ? "" : `, ${bytesText(bytes)}`}. It is not encrypted.`,
+  downloadHow: "It comes straight from the device, which must stay connected. The link works once, for whoever has it.",
+  makeLink: "Make a link",
+  makeAnother: "Make another link",
+  downloadNow: "Download the archive",
+  validUntil: "The link ends",
+  copyLink: "Copy the link",
   remove: "Delete the backup",
   removal: "It cannot be restored any more. The space is freed when its destination is pruned.",
   failedAt: (stage: string | null) => (stage === null ? "The backup failed." : `The backup failed: ${stage}.`),
