@@ -67,9 +67,7 @@ test("a device without tunnels sends its backup as a tar archive, once", async (
     expect((await world.call(stock.owner, "GET", `/v1/backups/${backupId}`)).body.data.status).toBe("completed");
   }, 20_000);
 
-  const { url, expiresAt, commandId } = await ask(`/backups/${backupId}/download`);
-  expect(Date.parse(expiresAt) - Date.now()).toBeGreaterThan(850_000);
-  expect(commandId).toMatch(/^cmd_/);
+  const { url } = await ask(`/backups/${backupId}/download`);
   expect(await codeOf(reachable(url), { method: "POST" })).toEqual([405, "METHOD_NOT_ALLOWED"]);
   const answer = await fetch(reachable(url));
   expect([answer.status, answer.headers.get("content-type"), answer.headers.get("content-disposition")]).toEqual([
