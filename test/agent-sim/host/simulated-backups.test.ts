@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { HandlerFailure } from "../../../agent-sim/agent/index.ts";
 import type { BackupContext, BackupEngine } from "../../../agent-sim/host/backups/engine.ts";
-import { type BackupFailures, createSimulatedEngine, openBackupMemory } from "../../../agent-sim/host/backups/simulated-engine.ts";
+import { type BackupFailures, createSimulatedEngine, openBackupMemory, type SimulatedEngineOptions } from "../../../agent-sim/host/backups/simulated-engine.ts";
 import { createSimulatedHost } from "../../../agent-sim/host/simulated.ts";
 import { createFastTime } from "../clocks.ts";
 import { desiredApp } from "./desired.ts";
@@ -26,7 +26,9 @@ const open = ({
   seed = 1,
   failures = {},
   at = null,
-}: {
+  memory = openBackupMemory(at),
+  ...more
+}: Partial<Pick<SimulatedEngineOptions, "memory" | "onStep" | "without">> & {
   readonly seed?: number;
   readonly failures?: BackupFailures;
   readonly at?: string | null;
@@ -34,7 +36,7 @@ const open = ({
   const time = createFastTime();
   const host = createSimulatedHost({ time, seed, secretsOf: async () => ({ SECRET: "any secret" }) });
   const find = async () => ({ key: "one", isLocal: false, mayInitialize: true, environment: {} });
-  return createSimulatedEngine({ host, find, time, seed, memory: openBackupMemory(at), failures });
+  return createSimulatedEngine({ host, find, time, seed, memory, failures, ...more });
 };
 const create = (engine: BackupEngine, n: number) => engine.create({ backupId: backupIdOf(n), app, type: "full", consistency: "template" }, context);
 const reasonOf = (work: Promise<unknown>): Promise<unknown> =>
@@ -83,6 +85,18 @@ test("snapshots outlive a restart of the device, and so do deletions and the fre
   expect(await reasonOf(verify(third))).toBe("SNAPSHOT_MISSING");
   expect(await third.prune({ destinationId }, context)).toEqual({ freedBytes: made.size, checked: true });
   expect(await open({ at: folder }).prune({ destinationId }, context)).toEqual({ freedBytes: 0, checked: true });
+});
+
+test("a snapshot that got lost before it was read back fails its backup, and would not without the reading back", async () => {
+  const losing = (without?: "read back") => {
+    const memory = openBackupMemory(null);
+    const lose = (step: string): void => {
+      if (step === "stored") memory.put({ ...memory.get(), snapshots: {} });
+    };
+    return open({ memory, onStep: lose, ...(without === undefined ? {} : { without }) });
+  };
+  expect(await reasonOf(create(losing(), 9))).toBe("SNAPSHOT_MISSING");
+  expect(await reasonOf(create(losing("read back"), 9))).toBe(null);
 });
 
 test("a failed deletion and a failed prune leave the snapshot where it is", async () => {

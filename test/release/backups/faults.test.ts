@@ -1,8 +1,11 @@
 // What restic complains of on the way: files that it could not read, and disks that are full. A program before the real restic brings these about.
+import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { HandlerFailure } from "../../../agent-sim/agent/index.ts";
 import { desiredApp, freePort } from "../../agent-sim/host/desired.ts";
@@ -68,6 +71,34 @@ test("a backup that lacks files stays partial if its agent was killed before it 
   writeFileSync(program, `#!/bin/sh\nexec restic "$@"\n`);
   writeFileSync(mark, readFileSync(join(folder, "left")));
   expect(await one.create(app, { backupId })).toMatchObject({ partial: true });
+});
+
+test("a repository that has lost the snapshot when restic says that all is written fails the backup", async () => {
+  breaking("backup", `restic "$@" || exit\nrm -rf ${one.repository}/snapshots/*\nexit 0`);
+  const app = await started();
+  expect(await failureOf(one.create(app))).toMatchObject({ stage: "reading_back", reason: "SNAPSHOT_MISSING" });
+  expect(stateOf(app)).toBe("running");
+});
+
+test("a download has the data as it was, and ends with an error when restic does", async () => {
+  breaking("nothing", ":");
+  const app = await started();
+  const backupId = newId("bak");
+  const { snapshotId } = await one.create(app, { backupId });
+  const download = async (downloadId: string) => {
+    await one.engine.download({ backupId, snapshotId, downloadId, seconds: 900 }, one.context());
+    const archive = one.offers.dial(`download:${downloadId}`);
+    if (archive === null || typeof archive === "string") throw new Error(`there is no offer: ${archive}`);
+    return archive;
+  };
+  const target = join(folder, "downloaded");
+  mkdirSync(target);
+  const tar = spawn("tar", ["-xf", "-", "-C", target], { stdio: ["pipe", "ignore", "inherit"] });
+  (await download("whole")).pipe(tar.stdin);
+  expect(await once(tar, "close")).toEqual([0, null]);
+  expect(readFileSync(join(target, "volumes", "files", "key"), "utf8")).toBe("value");
+  breaking("dump", "head -c 100000 /dev/zero\necho 'Fatal: ciphertext verification failed' >&2\nexit 1");
+  await expect(buffer(await download("broken"))).rejects.toMatchObject({ said: { reason: "REPOSITORY_DAMAGED" } });
 });
 
 test.each(["backup", "init"])("a full disk of the repository at restic %s fails the backup by name, and the app runs", async (word) => {

@@ -4,6 +4,7 @@ import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync }
 import { join } from "node:path";
 import { systemTime } from "../../../agent-sim/agent/index.ts";
 import type { BackupContext, BackupEngine, OrderOf } from "../../../agent-sim/host/backups/engine.ts";
+import { createOffers, type Offers } from "../../../agent-sim/host/backups/offers.ts";
 import { openRealEngine, openRestic } from "../../../agent-sim/host/backups/real-engine.ts";
 import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
 import { openProcesses, type ProcessHarness } from "../../agent-sim/host/harness.ts";
@@ -15,6 +16,7 @@ export interface EngineHarness {
   readonly environment: Record<string, string>;
   readonly access: { mayInitialize: boolean };
   readonly engine: BackupEngine;
+  readonly offers: Offers;
   /** As a new agent over the same data, after this one has ended. */
   reopen(): Promise<void>;
   context(signal?: AbortSignal): BackupContext;
@@ -38,6 +40,7 @@ export const openEngine = (program = "restic"): EngineHarness => {
   const environment: Record<string, string> = { RESTIC_REPOSITORY: repository, RESTIC_PASSWORD: "correct horse" };
   const access = { mayInitialize: true };
   const folder = join(harness.folder, "backups");
+  const offers = createOffers(systemTime);
   const open = (): BackupEngine => {
     const restic = openRestic({ time: systemTime, folder, program });
     return openRealEngine({
@@ -47,6 +50,7 @@ export const openEngine = (program = "restic"): EngineHarness => {
       folder,
       time: systemTime,
       restic,
+      offers,
     });
   };
   let engine = open();
@@ -56,6 +60,7 @@ export const openEngine = (program = "restic"): EngineHarness => {
     repository,
     environment,
     access,
+    offers,
     get engine() {
       return engine;
     },
