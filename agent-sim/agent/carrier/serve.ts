@@ -1,6 +1,5 @@
 // Serves the streams of one carrier: each CONNECT becomes a connection to a service of this device, and bytes pass both ways as fast as both sides read.
 import { performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
-import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { CARRIER_LIMITS, CONTROL_AUTHORITY, DIAL_REASON_HEADER, type DialReason, readAbort } from "../../../protocol/index.ts";
 import type { Time } from "../timing/time.ts";

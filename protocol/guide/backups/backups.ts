@@ -151,7 +151,12 @@ export const backups: Guide<"backups"> = {
     description:
       "Orders the device to offer the backup's data and returns a link to it: a tar archive with the app's volumes and `app.json`, decrypted. The link works once, within 15 minutes and for whoever has it. The archive comes straight from the device, through its carrier, and is stored nowhere; one that breaks off ends the transfer with an error. `POST`, because each call is an order of its own.",
     input: { backupId },
-    output: { backupId, url: "https://edge.example.org:8082/backup-downloads/eyJiYWNrdXBJZCI6ImJha18wMUo5In0.9xQ2", expiresAt: "2026-11-21T12:15:00.000Z", commandId },
+    output: {
+      backupId,
+      url: "https://edge.example.org:8082/backup-downloads/eyJiYWNrdXBJZCI6ImJha18wMUo5In0.9xQ2",
+      expiresAt: "2026-11-21T12:15:00.000Z",
+      commandId,
+    },
   },
   restore: {
     description:
