@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { type DeviceId, RepositoryRight, type TenantId } from "../../../protocol/index.ts";
 import type { RepositoryClaim } from "../../core/ports/repository-access.ts";
+import { createSignedValues } from "../../core/signed-values.ts";
 import type { SecretBox } from "../../platform/keys/secrets.ts";
-import { createSignedValues } from "../../platform/keys/signed-values.ts";
 
 const CONTEXT = "backup repository tokens";
 

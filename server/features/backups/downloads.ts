@@ -13,7 +13,7 @@ import type { Handlers } from "../../core/feature.ts";
 import { type Carriers, DialFailure, type DialFailureReason } from "../../core/ports/carriers.ts";
 import type { EdgeError, EdgeHandler, EdgeMount, EdgePages, EdgeRequest, EdgeResponse } from "../../core/ports/edge.ts";
 import { actorOf, type SystemScope } from "../../core/scope.ts";
-import { createSignedValues } from "../../platform/keys/signed-values.ts";
+import { createSignedValues } from "../../core/signed-values.ts";
 import type { FeatureKit } from "../kit.ts";
 import { unknownBackup } from "./handlers/reads.ts";
 import type { BackupOrders } from "./orders.ts";

@@ -2,8 +2,8 @@
 import { expect, test } from "vitest";
 import { createTestClock } from "../../../server/core/clock.ts";
 import { DialFailure, type DialFailureReason } from "../../../server/core/ports/carriers.ts";
+import { createSignedValues } from "../../../server/core/signed-values.ts";
 import { createDownloads, type DownloadsDeps } from "../../../server/features/backups/downloads.ts";
-import { createSignedValues } from "../../../server/platform/keys/signed-values.ts";
 
 const secretBox = { derive: () => Buffer.alloc(32, "k"), deriveAll: () => [Buffer.alloc(32, "j"), Buffer.alloc(32, "k")] };
 const MINUTE_MS = 60_000;

@@ -1,8 +1,8 @@
 // What lets a visitor in: codes of seconds that work once, and cookies of hours. Both are signed with a key of the installation and good for one tunnel only.
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../../../core/clock.ts";
+import { createSignedValues } from "../../../core/signed-values.ts";
 import type { SecretBox } from "../../../platform/keys/secrets.ts";
-import { createSignedValues } from "../../../platform/keys/signed-values.ts";
 
 /** Who holds it: a member, a user of an API key, or whoever has the token. */
 export type PassHolder = { readonly userId: string } | { readonly token: string };
