@@ -1,6 +1,6 @@
 // What features serve on the edge, the listener that carries bytes: visitors of tunnels and domains, carriers of agents, backup repositories, challenges
 // of a certificate authority. A feature returns an `EdgePart`; the edge asks all parts in the order of the features.
-import type { IncomingMessage, ServerResponse } from "node:http";
+import { type IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import type { Duplex } from "node:stream";
 import type { SecureContext } from "node:tls";
@@ -8,6 +8,9 @@ import type { SecureContext } from "node:tls";
 /** Requests of HTTP/1.1 and HTTP/2 alike; node:http2 offers the interface of node:http. */
 export type EdgeMessage = IncomingMessage | Http2ServerRequest;
 export type EdgeResponse = ServerResponse | Http2ServerResponse;
+
+/** The visitor has gone while something was looked up: `close` has been told, and is not told again. */
+export const hasLeft = (response: EdgeResponse): boolean => (response instanceof ServerResponse ? response.destroyed : response.stream.destroyed);
 
 export interface EdgeRequest {
   readonly message: EdgeMessage;

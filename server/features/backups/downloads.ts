@@ -11,7 +11,7 @@ import type { contract } from "../../../protocol/index.ts";
 import { secondsFromNow } from "../../core/clock.ts";
 import type { Handlers } from "../../core/feature.ts";
 import { type Carriers, DialFailure, type DialFailureReason } from "../../core/ports/carriers.ts";
-import type { EdgeError, EdgeHandler, EdgeMount, EdgePages, EdgeRequest, EdgeResponse } from "../../core/ports/edge.ts";
+import { type EdgeError, type EdgeHandler, type EdgeMount, type EdgePages, type EdgeRequest, type EdgeResponse, hasLeft } from "../../core/ports/edge.ts";
 import { actorOf, type SystemScope } from "../../core/scope.ts";
 import { createSignedValues } from "../../core/signed-values.ts";
 import type { FeatureKit } from "../kit.ts";
@@ -109,7 +109,7 @@ export const createDownloads = ({ db, clock, secretBox, orders, carriers, pages,
       } catch (error) {
         if (!(error instanceof DialFailure) || !COMING.has(error.reason) || clock.elapsed() > latest) throw error;
       }
-      if (response.destroyed) return null;
+      if (hasLeft(response)) return null;
       await sleep(AGAIN_MS);
     }
   };
@@ -121,7 +121,7 @@ export const createDownloads = ({ db, clock, secretBox, orders, carriers, pages,
       if (link === null) return pages.refuse(to, GONE);
       try {
         const stream = await open(link, response);
-        if (stream === null || response.destroyed) stream?.destroy();
+        if (stream === null || hasLeft(response)) stream?.destroy();
         else passOn(stream, response, link.backupId);
       } catch (error) {
         if (!(error instanceof DialFailure)) throw error;

@@ -9,7 +9,7 @@ const secretBox = { derive: () => Buffer.alloc(32, "k"), deriveAll: () => [Buffe
 const MINUTE_MS = 60_000;
 
 /** A visit of a link with this age, to a device that answers each dial so. Each dial takes ten seconds. */
-const visit = async (reason: DialFailureReason, { ageMs = 0, link = "" } = {}) => {
+const visit = async (reason: DialFailureReason, { ageMs = 0, link = "", hasLeft = false } = {}) => {
   const clock = createTestClock();
   let dials = 0;
   const said: string[] = [];
@@ -29,7 +29,7 @@ const visit = async (reason: DialFailureReason, { ageMs = 0, link = "" } = {}) =
   const until = clock.now().getTime() + 15 * MINUTE_MS;
   const made = link === "" ? createSignedValues(secretBox, "backup downloads").make({ backupId: "bak_1", deviceId: "dev_1", downloadId: "one", until }) : link;
   clock.advance(ageMs);
-  await mount.handler.handle({ method: "GET", path: `${mount.prefix}${made}` } as never, { destroyed: false } as never);
+  await mount.handler.handle({ method: "GET", path: `${mount.prefix}${made}` } as never, { stream: { destroyed: hasLeft } } as never);
   return { said, dials };
 };
 
@@ -42,6 +42,10 @@ test("a link that is older than that, and one that was used, are answered at onc
   expect(await visit("offline", { ageMs: MINUTE_MS })).toEqual({ said: ["502 DEVICE_OFFLINE"], dials: 1 });
   expect(await visit("not_allowed")).toEqual({ said: ["410 DOWNLOAD_USED"], dials: 1 });
   expect(await visit("full")).toEqual({ said: ["502 DOWNLOAD_FAILED"], dials: 1 });
+});
+
+test("nobody goes on dialing for a visitor who has left, over HTTP/2 as well", async () => {
+  expect(await visit("offline", { hasLeft: true })).toEqual({ said: [], dials: 1 });
 });
 
 test("nobody dials a device for a link that is too old, changed or incomplete", async () => {

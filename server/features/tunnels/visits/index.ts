@@ -1,10 +1,9 @@
 // What the edge serves of tunnels: finds the tunnel of a host name in memory, lets its visitors in, and carries their requests.
-import { ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../../core/clock.ts";
 import type { Carriers } from "../../../core/ports/carriers.ts";
-import type { EdgeHandler, EdgePages, EdgeRequest, EdgeResponse } from "../../../core/ports/edge.ts";
+import { type EdgeHandler, type EdgePages, type EdgeRequest, type EdgeResponse, hasLeft } from "../../../core/ports/edge.ts";
 import type { TunnelRow } from "../store.ts";
 import type { TunnelUsage } from "../usage.ts";
 import { createForward, type ForwardDeps, type Visit } from "./forward.ts";
@@ -35,9 +34,6 @@ const MAX_ENTRIES = 10_000;
 // Hints clear entries at once, and may get lost.
 const KNOWN_MS = 30_000;
 const UNKNOWN_MS = 5_000;
-
-/** Before it was known whether the visitor may come in: `close` has been told, and is not told again. */
-const hasLeft = (response: EdgeResponse): boolean => (response instanceof ServerResponse ? response.destroyed : response.stream.destroyed);
 
 export const createVisits = ({ clock, carriers, pages, find, use, domain, settings, ...deps }: VisitsDeps) => {
   const known = new LRUCache<string, Entry>({ max: MAX_ENTRIES });
