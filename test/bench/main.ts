@@ -1,5 +1,6 @@
 // `npm run bench`: runs the chosen benchmarks on one stage, prints the table and writes the results.
 
+import { backups } from "./benches/backups.ts";
 import { commands, commandsOnOneNode } from "./benches/commands.ts";
 import { fleet, fleetSize } from "./benches/fleet.ts";
 import { handshake } from "./benches/handshake.ts";
@@ -16,7 +17,7 @@ import { webhooks } from "./benches/webhooks.ts";
 import { compileLoader } from "./loader.ts";
 import type { MetricId } from "./metrics.ts";
 import { BENCH_HELP, type BenchOptions, isWanted, readOptions, UsageError } from "./options.ts";
-import { COMMANDS, FULL, LISTS, MANY, QUICK, WEBHOOKS } from "./plan.ts";
+import { BACKUPS, COMMANDS, FULL, LISTS, MANY, QUICK, WEBHOOKS } from "./plan.ts";
 import { mediansOf } from "./repeat.ts";
 import { document, type Finding, save, table, toResult } from "./report.ts";
 import { InvalidRun } from "./rounds.ts";
@@ -67,6 +68,7 @@ const BENCHES: readonly Bench[] = [
     quick: false,
     run: (stage) => many(stage, MANY),
   },
+  { ids: ["backup-restic", "backup-gateway", "backup-tar", "restore-restic"], quick: false, run: (stage) => backups(stage, BACKUPS) },
   { ids: ["nodes"], quick: false, run: (stage) => nodes(stage, { ...COMMANDS, agents: fleetSize() }) },
 ];
 

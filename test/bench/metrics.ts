@@ -155,6 +155,20 @@ export const METRICS = [
     target: 1.15,
   }),
   figure("bulk-tag", "bulk device.tag: processor time per device", "us", { better: "less", reference: "none", target: 60 }),
+  figure("backup-restic", "backup of 1 GiB by the agent's engine, stop, start and reading back included, over plain restic", "x", {
+    better: "less",
+    reference: "restic backup",
+    target: 1.15,
+    stretch: 1.05,
+  }),
+  figure("backup-gateway", "the same to a repository of the gateway", "x", { better: "less", reference: "restic backup", target: 1.25, stretch: 1.1 }),
+  figure("backup-tar", "the same to a folder, over tar with a checksum", "x", { better: "less", reference: "tar and sha256sum", target: 1.2, stretch: 1 }),
+  figure("restore-restic", "restore of 1 GiB by the agent's engine, comparison and swap included, over plain restic", "x", {
+    better: "less",
+    reference: "restic restore --verify",
+    target: 1.2,
+    stretch: 1.1,
+  }),
   figure("webhooks-rate", "webhook deliveries of one node", "1/s", { better: "more", reference: "none" }),
 ] as const satisfies readonly Metric[];
 
