@@ -78,6 +78,35 @@ test("filters stand in the URL, survive a reload, and one of them is a pasted id
   await page.getByRole("grid").getByText("devices.update").waitFor();
 });
 
+test("what somebody types while the list still goes to its former filters stays typed", async () => {
+  const { page } = visitor;
+  const filter = page.getByRole("combobox", { name: "Filter records" });
+  await filter.fill("action:apiKeys.update ");
+  await page.waitForURL((url) => url.searchParams.get("action") === "apiKeys.update");
+  // At the very moment at which the URL changes, before the page has heard of it.
+  await page.evaluate(() => {
+    const { pushState, replaceState } = history;
+    const typeOnce = (): void => {
+      Object.assign(history, { pushState, replaceState });
+      const input = document.querySelector<HTMLInputElement>("input[data-filter]");
+      Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value")?.set?.call(input, "key_typed");
+      input?.dispatchEvent(new Event("input", { bubbles: true }));
+    };
+    history.pushState = (...given) => {
+      typeOnce();
+      pushState.apply(history, given);
+    };
+    history.replaceState = (...given) => {
+      typeOnce();
+      replaceState.apply(history, given);
+    };
+  });
+  await page.getByRole("button", { name: "Remove the filter action:apiKeys.update" }).click();
+  await page.waitForURL((url) => url.searchParams.get("resource") === "key_typed");
+  await filterBy(page, "Filter records", "");
+  await page.getByRole("grid").getByText("devices.update").waitFor();
+});
+
 test("a change that somebody makes now appears without a reload", async () => {
   const { page } = visitor;
   await page.getByText("live", { exact: true }).waitFor();

@@ -89,10 +89,14 @@ const useLine = ({ keys, filters, onChange }: FilterBarProps) => {
   const same = (one: Filters, other: Filters): boolean => printFilters(one, keys) === printFilters(other, keys);
   const inUrl = printFilters(filters, keys);
   const [known, setKnown] = useState(inUrl);
+  /** What this line has asked for and the URL does not say yet. */
+  const [sent, setSent] = useState<readonly string[]>([]);
   if (known !== inUrl) {
     setKnown(inUrl);
+    const at = sent.lastIndexOf(inUrl);
+    setSent(sent.slice(at === -1 ? sent.length : at + 1));
     // The URL changed otherwise: back, a link, a view, "Clear filters".
-    if (!same(whole(held, typed), filters)) {
+    if (at === -1 && !same(whole(held, typed), filters)) {
       setHeld(ofUrl);
       setTyped(words);
     }
@@ -102,7 +106,10 @@ const useLine = ({ keys, filters, onChange }: FilterBarProps) => {
   // biome-ignore lint/correctness/useExhaustiveDependencies: `print` says all of `asked`
   useEffect(() => {
     if (print === inUrl) return;
-    const timer = setTimeout(() => onChange(asked), PAUSE_MS);
+    const timer = setTimeout(() => {
+      setSent((before) => [...before, print]);
+      onChange(asked);
+    }, PAUSE_MS);
     return () => clearTimeout(timer);
   }, [print, inUrl, onChange]);
   /** Complete filters become tokens: all but the last word, which may go on. */
