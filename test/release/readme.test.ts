@@ -35,13 +35,13 @@ test("the first five minutes and the second person work as written, twice", { ti
   await startGatewayProcess(sandbox.env, start.trim().split(" "), sandbox.dir);
 
   const script = ["set -euo pipefail", ...steps.map((step) => `${step}\necho; echo '${MARK}'`)].join("\n");
-  const { code, stdout, stderr } = await runToEnd(["bash", "-c", script], { env: sandbox.env, cwd: sandbox.dir });
+  const { code, stdout, stderr } = await runToEnd(["bash", "-c", script], { env: sandbox.env, cwd: sandbox.dir, withinMs: 140_000 });
   expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
 
   // The steps leave nothing in the checkout, and they work a second time.
   const left = (await readdir(sandbox.dir)).filter((name) => !LINKED.includes(name) && name !== "data");
   expect(left).toEqual([]);
-  const again = await runToEnd(["bash", "-c", script], { env: sandbox.env, cwd: sandbox.dir });
+  const again = await runToEnd(["bash", "-c", script], { env: sandbox.env, cwd: sandbox.dir, withinMs: 140_000 });
   expect(again.stdout).toMatch(/runs ping[\s\S]*"status":"succeeded"/);
 
   const [, paired = "", queued = "", answered = "", fleet = "", people = ""] = stdout.split(MARK);

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => served.close());
 
-test("restic backs up, restores, prunes and checks through the gateway, and each step needs its right", async () => {
+test("restic backs up, restores, prunes and checks through the gateway, and each step needs its right", { timeout: 180_000 }, async () => {
   const work = join(served.folder, "work");
   await mkdir(join(work, "data"), { recursive: true });
   const big = randomBytes(3_000_000);

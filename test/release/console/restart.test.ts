@@ -14,7 +14,7 @@ beforeAll(async () => {
     return { url: /https?:\S+token=\S+/.exec(stdout)?.[0] ?? "" };
   };
   chromium = await openChromium({ url: gateway.url, app: { signInLink } });
-});
+}, 120_000);
 afterAll(async () => {
   await chromium?.close();
   await gateway.end("SIGKILL");
