@@ -78,29 +78,26 @@ test("filters stand in the URL, survive a reload, and one of them is a pasted id
   await page.getByRole("grid").getByText("devices.update").waitFor();
 });
 
+/** The page's script: the next change of the URL finds that somebody is typing. */
+const TYPES_AT_NEXT_URL = `
+  const { pushState, replaceState } = history;
+  const typing = (change) => (...given) => {
+    Object.assign(history, { pushState, replaceState });
+    const input = document.querySelector("input[data-filter]");
+    Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(input, "key_typed");
+    input.dispatchEvent(new Event("input", { bubbles: true }));
+    change.apply(history, given);
+  };
+  Object.assign(history, { pushState: typing(pushState), replaceState: typing(replaceState) });
+`;
+
 test("what somebody types while the list still goes to its former filters stays typed", async () => {
   const { page } = visitor;
   const filter = page.getByRole("combobox", { name: "Filter records" });
   await filter.fill("action:apiKeys.update ");
   await page.waitForURL((url) => url.searchParams.get("action") === "apiKeys.update");
   // At the very moment at which the URL changes, before the page has heard of it.
-  await page.evaluate(() => {
-    const { pushState, replaceState } = history;
-    const typeOnce = (): void => {
-      Object.assign(history, { pushState, replaceState });
-      const input = document.querySelector<HTMLInputElement>("input[data-filter]");
-      Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value")?.set?.call(input, "key_typed");
-      input?.dispatchEvent(new Event("input", { bubbles: true }));
-    };
-    history.pushState = (...given) => {
-      typeOnce();
-      pushState.apply(history, given);
-    };
-    history.replaceState = (...given) => {
-      typeOnce();
-      replaceState.apply(history, given);
-    };
-  });
+  await page.evaluate(TYPES_AT_NEXT_URL);
   await page.getByRole("button", { name: "Remove the filter action:apiKeys.update" }).click();
   await page.waitForURL((url) => url.searchParams.get("resource") === "key_typed");
   await filterBy(page, "Filter records", "");
