@@ -56,7 +56,7 @@ describe("a new feature", () => {
 
   test("is refused under a name that is taken, and no file changes", () => {
     // Of the project: others write to the packages' caches meanwhile.
-    const count = (): number => FOLDERS.flatMap((path) => readdirSync(join(root, path), { recursive: true })).length;
+    const count = (): number => FOLDERS.reduce((sum, path) => sum + readdirSync(join(root, path), { recursive: true }).length, 0);
     const before = count();
     expect(() => writeFeature(root, { feature: "devices" }, new Date())).toThrow("feature devices already exists");
     expect(() => writeFeature(root, { feature: "plans", prefix: "dev" }, new Date())).toThrow("id prefix dev is taken; choose another with --prefix");
