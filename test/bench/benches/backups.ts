@@ -43,9 +43,6 @@ const measure = async (stage: BenchStage, { files, fileBytes }: BackupsPlan): Pr
   const served = await serveRepositories();
   for (const right of ["read", "append"] as const) served.grants.set(right, { right, space: null });
   const one = openEngine();
-  const wrong = (text: string): never => {
-    throw new InvalidRun(text);
-  };
   try {
     const app = desiredApp(await freePort());
     await one.harness.host.apply(app);
@@ -67,12 +64,12 @@ const measure = async (stage: BenchStage, { files, fileBytes }: BackupsPlan): Pr
     const plainRestore = await seconds(() => restic("restore", "latest", "--target", target, "--verify"));
     rmSync(target, { recursive: true });
     const restore = await seconds(() => one.restore(app, snapshotId));
-    if (treeHash(data) !== before) wrong("the restored data is not what was backed up");
+    if (treeHash(data) !== before) throw new InvalidRun("the restored data is not what was backed up");
     one.environment["RESTIC_REPOSITORY"] = `rest:${served.url.replace("//", "//device:append@")}/restic/dev_1/`;
     await one.reopen();
     await one.create(app, { type: "config" });
     const gateway = await seconds(() => one.create(app));
-    if (served.errors.length > 0) wrong(`the gateway's repository failed: ${String(served.errors[0])}`);
+    if (served.errors.length > 0) throw new InvalidRun(`the gateway's repository failed: ${String(served.errors[0])}`);
     return { plain, own, gateway, tar, plainRestore, restore };
   } finally {
     await one.close();
