@@ -4,9 +4,8 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 
 const MAX_LENGTH = 1_000;
 
-/** Keys for a purpose, derived from the master key: the one that signs, and with the ones before it those that are still good. */
+/** 32 bytes for a purpose by each key that is still good, the one that signs first. */
 export interface DerivedKeys {
-  derive(purpose: string): Uint8Array;
   deriveAll(purpose: string): readonly Uint8Array[];
 }
 
@@ -19,20 +18,24 @@ export interface SignedValues {
 const sign = (key: Uint8Array, text: string): Buffer => createHmac("sha256", key).update(text).digest();
 
 /** A value for one purpose is worth nothing for another. */
-export const createSignedValues = (keys: DerivedKeys, purpose: string): SignedValues => ({
-  make: (value) => {
-    const text = Buffer.from(JSON.stringify(value)).toString("base64url");
-    return `${text}.${sign(keys.derive(purpose), text).toString("base64url")}`;
-  },
-  read: (given) => {
-    const [text = "", signature = "", ...more] = given.length > MAX_LENGTH ? [] : given.split(".");
-    const made = Buffer.from(signature, "base64url");
-    const isOurs =
-      more.length === 0 &&
-      keys.deriveAll(purpose).some((key) => {
-        const expected = sign(key, text);
-        return made.length === expected.length && timingSafeEqual(made, expected);
-      });
-    return isOurs ? JSON.parse(Buffer.from(text, "base64url").toString("utf8")) : undefined;
-  },
-});
+export const createSignedValues = (derived: DerivedKeys, purpose: string): SignedValues => {
+  // Once: visitors of tunnels bring a value with each request.
+  const [newest = new Uint8Array(), ...former] = derived.deriveAll(purpose);
+  return {
+    make: (value) => {
+      const text = Buffer.from(JSON.stringify(value)).toString("base64url");
+      return `${text}.${sign(newest, text).toString("base64url")}`;
+    },
+    read: (given) => {
+      const [text = "", signature = "", ...more] = given.length > MAX_LENGTH ? [] : given.split(".");
+      const made = Buffer.from(signature, "base64url");
+      const isOurs =
+        more.length === 0 &&
+        [newest, ...former].some((key) => {
+          const expected = sign(key, text);
+          return made.length === expected.length && timingSafeEqual(made, expected);
+        });
+      return isOurs ? JSON.parse(Buffer.from(text, "base64url").toString("utf8")) : undefined;
+    },
+  };
+};

@@ -24,7 +24,7 @@ export interface RepositoryTokens {
   read(token: string): RepositoryClaim | null;
 }
 
-export const createRepositoryTokens = (box: Pick<SecretBox, "derive" | "deriveAll">, now: () => Date): RepositoryTokens => {
+export const createRepositoryTokens = (box: Pick<SecretBox, "deriveAll">, now: () => Date): RepositoryTokens => {
   const signed = createSignedValues(box, CONTEXT);
   return {
     mint: ({ tenantId, deviceId, repositoryId, right, mayInitialize, commandId, expiresAt }) =>

@@ -5,7 +5,7 @@ import { DialFailure, type DialFailureReason } from "../../../server/core/ports/
 import { createSignedValues } from "../../../server/core/signed-values.ts";
 import { createDownloads, type DownloadsDeps } from "../../../server/features/backups/downloads.ts";
 
-const secretBox = { derive: () => Buffer.alloc(32, "k"), deriveAll: () => [Buffer.alloc(32, "j"), Buffer.alloc(32, "k")] };
+const secretBox = { deriveAll: () => [Buffer.alloc(32, "k")] };
 const MINUTE_MS = 60_000;
 
 /** A visit of a link with this age, to a device that answers each dial so. Each dial takes ten seconds. */

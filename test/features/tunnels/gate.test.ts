@@ -8,7 +8,7 @@ import type { TunnelRow } from "../../../server/features/tunnels/store.ts";
 import { cookieName, createGate, hashOf } from "../../../server/features/tunnels/visits/gate.ts";
 import { createPasses } from "../../../server/features/tunnels/visits/passes.ts";
 
-const passes = createPasses({ secretBox: { derive: () => Buffer.alloc(32, "k"), deriveAll: () => [Buffer.alloc(32, "k")] }, clock: systemClock });
+const passes = createPasses({ secretBox: { deriveAll: () => [Buffer.alloc(32, "k")] }, clock: systemClock });
 const blocked = { addresses: new Set<string>(), users: new Set<string>(), tenantAddresses: new Set<string>() };
 const used = new Set<string>();
 const gate = createGate({

@@ -21,7 +21,7 @@ const CODE_SECONDS = 60;
 const NONCE_BYTES = 12;
 export const COOKIE_SECONDS = 43_200;
 
-export const createPasses = ({ secretBox, clock }: { readonly secretBox: Pick<SecretBox, "derive" | "deriveAll">; readonly clock: Clock }) => {
+export const createPasses = ({ secretBox, clock }: { readonly secretBox: Pick<SecretBox, "deriveAll">; readonly clock: Clock }) => {
   const signed = createSignedValues(secretBox, "tunnel passes");
   const now = (): number => Math.floor(clock.now().getTime() / 1_000);
   const make = (pass: Pass): string => signed.make(pass);
