@@ -20,6 +20,8 @@ export interface DataPlaces {
   readonly volumes: readonly VolumePlace[];
   /** Where restored data waits for its swap. */
   readonly incoming: string;
+  /** Data of the app that is in none of the volumes, in words. */
+  readonly outside: readonly string[];
 }
 
 export interface RestOrder {

@@ -22,7 +22,8 @@ export const modeOf = ({ spec }: DesiredApp, { consistency }: RestOrder): Restin
 /** Where the data of an app is, or would be. */
 export const placesOf = async ({ folder, process, current }: TrackedApp, app: DesiredApp): Promise<DataPlaces> => {
   const volumes = await process.volumes(app);
-  return { app: current, folder: folder.path, volumes, incoming: volumes[0]?.incoming ?? join(folder.path, INCOMING) };
+  const outside = (await process.outside?.()) ?? [];
+  return { app: current, folder: folder.path, volumes, incoming: volumes[0]?.incoming ?? join(folder.path, INCOMING), outside };
 };
 
 const say = (error: unknown): string => expectFailure(error, "running").message;
@@ -129,7 +130,7 @@ export const undoSwap = async (tracked: TrackedApp, change: Swapping, step: Step
   await tracked.process.stop(tracked.incoming ?? tracked.current);
   putBack(change);
   step("commit undo");
-  if (tracked.current !== null) return void tracked.save({ change: null });
+  if (tracked.current !== null) return void tracked.note({ change: null });
   tracked.folder.removeRest();
   tracked.removed();
 };

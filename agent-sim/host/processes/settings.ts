@@ -44,6 +44,8 @@ export interface AppProcess {
   removeVolumes(): Promise<void>;
   /** The folders of the app's volumes by name. Refuses links. */
   volumes(app: DesiredApp): Promise<readonly VolumePlace[]>;
+  /** Data that is in none of them, in words. Default: there is none. */
+  outside?(): Promise<readonly string[]>;
   /** Nothing of the app changes its data from now on. */
   rest(app: DesiredApp, mode: "stop" | "pause"): Promise<void>;
   /** Ends the rest: resolves when it runs again. Does nothing to an app that runs. */

@@ -13,6 +13,8 @@ export interface Supervised {
   readonly app: () => DesiredApp | null;
   readonly record: () => AppRecord;
   readonly note: (differences: Partial<AppRecord>) => void;
+  /** Writes the record where the disk could not hold it before. */
+  readonly keep: () => void;
   readonly changed: () => void;
 }
 
@@ -29,7 +31,10 @@ export interface Supervisor {
   close(): Promise<void>;
 }
 
-export const createSupervisor = ({ context, process, app, record, note, changed }: Supervised): Supervisor => {
+/** It waits for the gateway, or for space on the disk, as long as that takes. */
+const NO_FAULT_OF_THE_APP: ReadonlySet<string> = new Set(["SECRETS_UNAVAILABLE", "DISK_FULL"]);
+
+export const createSupervisor = ({ context, process, app, record, note, keep, changed }: Supervised): Supervisor => {
   const { time, supervision } = context;
   let health: ReportedApp["health"] = "unknown";
   let crashes: number[] = [];
@@ -71,8 +76,7 @@ export const createSupervisor = ({ context, process, app, record, note, changed 
   /** Returns false if the app is given up. */
   const handleEnd = async (watched: DesiredApp, signal: AbortSignal): Promise<boolean> => {
     const nowMs = time.elapsedMs();
-    // No fault of the app, so it waits for the gateway as long as that takes.
-    const waits = notStarted?.reason === "SECRETS_UNAVAILABLE";
+    const waits = notStarted !== null && NO_FAULT_OF_THE_APP.has(notStarted.reason);
     crashes = [...crashes.filter((atMs) => atMs > nowMs - supervision.windowMs), ...(waits ? [] : [nowMs])];
     const why = notStarted?.message ?? process.ending();
     if (crashes.length > supervision.crashes) {
@@ -106,6 +110,7 @@ export const createSupervisor = ({ context, process, app, record, note, changed 
   /** Returns false if the app is given up. What the system or the engine refuses now, the next look tries again. */
   const look = async (watched: DesiredApp, signal: AbortSignal): Promise<boolean> => {
     try {
+      keep();
       if (!(await process.isAlive())) return await handleEnd(watched, signal);
       await checkHealth(watched);
     } catch (error) {

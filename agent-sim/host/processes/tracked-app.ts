@@ -25,7 +25,7 @@ export interface TrackedApp {
   incoming: DesiredApp | null;
   report(): ReportedApp;
   save(differences: Partial<AppRecord>): void;
-  /** Like `save`, for a failure: if the disk cannot hold it (false), the next start of the agent finds the change and tries it again. */
+  /** Like `save`, where the disk must not decide: if it cannot hold it (false), the supervisor tries again, and until then a start of the agent finds the change. */
   note(differences: Partial<AppRecord>): boolean;
   /** Ends a change with this revision. A failure must be noted, whatever the disk says. */
   settle(app: DesiredApp, ending: Pick<AppRecord, "state" | "failure" | "restored">): void;
@@ -55,6 +55,7 @@ export const trackApp = (context: AppContext, appId: DesiredApp["appId"]): Track
   let exists = found.record !== null;
   let record = found.record ?? NO_RECORD;
   let current = found.current;
+  let isOnDisk = true;
 
   const report = (): ReportedApp => {
     const runs = record.state === "running" && record.change === null;
@@ -80,6 +81,7 @@ export const trackApp = (context: AppContext, appId: DesiredApp["appId"]): Track
   const save = (differences: Partial<AppRecord>): boolean => {
     const next = { ...record, ...differences };
     folder.writeRecord(next);
+    isOnDisk = true;
     put(next);
     return true;
   };
@@ -88,11 +90,15 @@ export const trackApp = (context: AppContext, appId: DesiredApp["appId"]): Track
       return save(differences);
     } catch (error) {
       expectFailure(error, "preparing");
+      isOnDisk = false;
       put({ ...record, ...differences });
       return false;
     }
   };
-  const supervisor = createSupervisor({ context, process, app: () => current, record: () => record, note, changed });
+  const keep = (): void => {
+    if (!isOnDisk) note({});
+  };
+  const supervisor = createSupervisor({ context, process, app: () => current, record: () => record, note, keep, changed });
   return {
     folder,
     process,

@@ -3,11 +3,11 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFil
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { RestOrder, Swap } from "../../../agent-sim/host/app-data.ts";
-import { HostClosed, HostFailure } from "../../../agent-sim/host/host.ts";
+import { HostClosed, HostFailure, toHostFailure } from "../../../agent-sim/host/host.ts";
 import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
 import { desiredApp, freePort, inMode } from "./desired.ts";
-import { openProcesses, type ProcessHarness } from "./harness.ts";
+import { fillableDisk, openProcesses, type ProcessHarness } from "./harness.ts";
 
 let harness: ProcessHarness;
 let steps: string[];
@@ -145,5 +145,47 @@ describe("a swap", () => {
     expect(await failureOf(harness.host.data.swap({ ...swap, items }))).toMatchObject({ reason: "LINK_REFUSED" });
     expect(readdirSync(outside)).toEqual([]);
     expect([keyOf(app), await answers(app)]).toEqual(["old", true]);
+  });
+});
+
+describe("a disk that is full from one write on", () => {
+  /** Carries it out with each number of writes that still succeed, until none is refused, and frees the disk after each. */
+  const atEachWrite = async (work: (app: DesiredApp) => Promise<unknown>, judge: (app: DesiredApp, failure: unknown) => Promise<void>): Promise<number> => {
+    const disk = fillableDisk();
+    await harness.reopen({ onStep, disk, supervision: { lookMs: 20, backoffMs: 10, maxBackoffMs: 20, crashes: 2 } });
+    const app = await run();
+    for (let writes = 0; ; writes += 1) {
+      disk.refused = 0;
+      disk.writesLeft = writes;
+      const failure = await failureOf(work(app));
+      disk.writesLeft = Number.POSITIVE_INFINITY;
+      if (disk.refused === 0) return writes;
+      if (failure !== null) expect(toHostFailure(failure, "running")).toMatchObject({ reason: "DISK_FULL" });
+      await judge(app, failure);
+    }
+  };
+
+  test("in a backup leaves the app running once there is space", async () => {
+    const writes = await atEachWrite(
+      (app) => harness.host.data.atRest(app, rest(), async () => "read"),
+      (app) => eventually(async () => expect([harness.host.report()[0]?.state, await answers(app)]).toEqual(["running", true])),
+    );
+    expect(writes).toBeGreaterThan(2);
+  });
+  test("in a restore leaves the app running once there is space, with the data that the restore says", async () => {
+    const writes = await atEachWrite(
+      async (app) => {
+        writeFileSync(join(filesOf(app), "key"), "old");
+        await harness.host.data.swap(await incoming(app));
+      },
+      async (app, failure) => {
+        await eventually(async () => expect([harness.host.report()[0]?.state, await answers(app)]).toEqual(["running", true]));
+        expect(keyOf(app)).toBe(failure === null ? "new" : "old");
+        // A change that is still on record would be undone a second time by the next agent.
+        const record = join(harness.folder, "apps", app.appId, "record.json");
+        await eventually(() => expect(JSON.parse(readFileSync(record, "utf8"))).toMatchObject({ change: null }));
+      },
+    );
+    expect(writes).toBeGreaterThan(4);
   });
 });

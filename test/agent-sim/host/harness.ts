@@ -1,9 +1,10 @@
 // Opens a host for a test: the simulated one, or the one with real processes in a folder of its own.
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemTime, type Time } from "../../../agent-sim/agent/index.ts";
 import type { DataHost, Host, Secrets } from "../../../agent-sim/host/host.ts";
+import type { Disk } from "../../../agent-sim/host/processes/disk.ts";
 import { openProcessHost } from "../../../agent-sim/host/processes/process-host.ts";
 import type { ProcessHostOptions } from "../../../agent-sim/host/processes/settings.ts";
 import { createSimulatedHost } from "../../../agent-sim/host/simulated.ts";
@@ -109,4 +110,21 @@ export const openProcesses = (differences: Partial<ProcessHostOptions> = {}): Pr
       rmSync(folder, { recursive: true });
     },
   };
+};
+
+/** A disk that is full after so many writes. */
+export const fillableDisk = () => {
+  const disk = {
+    writesLeft: Number.POSITIVE_INFINITY,
+    refused: 0,
+    write: (file: number, bytes: Buffer): number => {
+      if (disk.writesLeft > 0) {
+        disk.writesLeft -= 1;
+        return writeSync(file, bytes);
+      }
+      disk.refused += 1;
+      throw Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC", syscall: "write" });
+    },
+  } satisfies Disk & Record<string, unknown>;
+  return disk;
 };

@@ -1,15 +1,14 @@
 // The process host and real processes: what they get, how they end, what is left of them, and what the host makes of a bad folder, disk or port.
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync, writeSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Disk } from "../../../agent-sim/host/processes/disk.ts";
 import { isAlive, nameProcess } from "../../../agent-sim/host/processes/proc.ts";
 import type { DesiredApp, ReportedApp } from "../../../protocol/records/apps/app-spec.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
 import { desiredApp, freePort, inMode } from "./desired.ts";
-import { openProcesses, type ProcessHarness, SECRET } from "./harness.ts";
+import { fillableDisk, openProcesses, type ProcessHarness, SECRET } from "./harness.ts";
 
 let harness: ProcessHarness;
 let port: number;
@@ -139,6 +138,20 @@ describe("a running app", () => {
       lines: expect.arrayContaining([expect.any(String)]),
     });
     expect(await (await harness.reopen()).apply(app)).toMatchObject({ state: "running", restarts: 0, failure: null });
+  });
+  test("that ends while the disk is full is started again when there is space, however long that takes", async () => {
+    const crashes = 2;
+    const disk = fillableDisk();
+    await harness.reopen({ disk, supervision: { lookMs: 20, backoffMs: 10, maxBackoffMs: 20, crashes } });
+    const app = desiredApp(port);
+    await harness.host.apply(app);
+    disk.writesLeft = 0;
+    await ask("/end").catch(() => "");
+    // Beside the noted restart, each try writes once.
+    await eventually(() => expect(disk.refused).toBeGreaterThan(3 * crashes));
+    expect(reportOn(app)).toMatchObject({ state: "running", health: "unhealthy", failure: null });
+    disk.writesLeft = Number.POSITIVE_INFINITY;
+    await eventually(() => expect(reportOn(app)).toMatchObject({ state: "running", health: "healthy", failure: null }));
   });
   test("whose check fails is reported as unhealthy, and as healthy when it recovers", async () => {
     const app = desiredApp(port);
@@ -284,41 +297,28 @@ describe("the folder", () => {
     expect(readdirSync(elsewhere)).toEqual(["precious"]);
   });
   test("on a full disk: the change fails with DISK_FULL, what runs goes on, and the change succeeds when there is space", async () => {
-    let full = false;
-    const disk: Disk = {
-      write: (file, bytes) => {
-        if (full) throw Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC", syscall: "write" });
-        return writeSync(file, bytes);
-      },
-    };
+    const disk = fillableDisk();
     await harness.reopen({ disk });
     const app = desiredApp(port);
     await harness.host.apply(app);
     const { pid } = await facts();
-    full = true;
+    disk.writesLeft = 0;
     expect(await reasonOf(harness.host.apply(inMode(app, "serve")))).toBe("DISK_FULL");
     expect(reportOn(app)).toMatchObject({ state: "running", revision: 1, failure: { reason: "DISK_FULL", revision: 2 } });
     expect((await facts()).pid).toBe(pid);
-    full = false;
+    disk.writesLeft = Number.POSITIVE_INFINITY;
     expect(await harness.host.apply(inMode(app, "serve"))).toMatchObject({ state: "running", revision: 2, failure: null });
   });
   test("on a disk that fills up within a change: the app fails with DISK_FULL, and the next agent carries the change on", async () => {
-    let writes = Number.POSITIVE_INFINITY;
-    const disk: Disk = {
-      write: (file, bytes) => {
-        writes -= 1;
-        if (writes < 0) throw Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC", syscall: "write" });
-        return writeSync(file, bytes);
-      },
-    };
+    const disk = fillableDisk();
     await harness.reopen({ disk });
     const app = desiredApp(port);
     await harness.host.apply(app);
     // The revision and the record fit; the id of the new process does not.
-    writes = 2;
+    disk.writesLeft = 2;
     harness.host.apply(inMode(app, "serve")).catch(() => undefined);
     await eventually(() => expect(harness.changes.at(-1)).toMatchObject({ state: "failed", failure: { reason: "DISK_FULL", revision: 2 } }));
-    writes = Number.POSITIVE_INFINITY;
+    disk.writesLeft = Number.POSITIVE_INFINITY;
     await harness.reopen({ disk });
     await eventually(() => expect(reportOn(app)).toMatchObject({ state: "running", revision: 2, health: "healthy" }));
   });
