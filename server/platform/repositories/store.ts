@@ -39,6 +39,8 @@ const UNFINISHED = "unfinished";
 /** No upload may take this long, so an older one was interrupted. Other nodes may write into the same folder. */
 const ABANDONED_AFTER_MS = 7_200_000;
 const READ_BYTES = 262_144;
+/** A connection brings 64 KiB at a time, and each write wakes another thread. */
+const WRITE_BYTES = 262_144;
 
 const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : null);
 const isMissing = (error: unknown): boolean => codeOf(error) === "ENOENT" || codeOf(error) === "ENOTDIR";
@@ -56,11 +58,21 @@ const syncFolder = async (path: string): Promise<void> => {
 const writeAll = async (file: FileHandle, bytes: AsyncIterable<Uint8Array>): Promise<{ readonly digest: string; readonly length: number }> => {
   const hash = createHash("sha256");
   let length = 0;
+  let pieces: Uint8Array[] = [];
+  let gathered = 0;
+  const write = async (): Promise<void> => {
+    for (let left = Buffer.concat(pieces); left.length > 0; ) left = left.subarray((await file.write(left)).bytesWritten);
+    pieces = [];
+    gathered = 0;
+  };
   for await (const piece of bytes) {
     hash.update(piece);
-    for (let left = piece; left.length > 0; ) left = left.subarray((await file.write(left)).bytesWritten);
+    pieces.push(piece);
+    gathered += piece.length;
     length += piece.length;
+    if (gathered >= WRITE_BYTES) await write();
   }
+  await write();
   await file.sync();
   return { digest: hash.digest("hex"), length };
 };

@@ -20,13 +20,15 @@ export interface BackupsPlan {
 }
 
 const PASSWORD = "correct horse";
+const run = (command: string, words: readonly string[], env: NodeJS.ProcessEnv = {}, cwd?: string): void => {
+  execFileSync(command, words, { env: { PATH: process.env["PATH"], ...env }, stdio: ["ignore", "ignore", "inherit"], ...(cwd === undefined ? {} : { cwd }) });
+};
+/** What earlier work has written is on the disk before: otherwise whoever comes later pays for it. */
 const seconds = async (work: () => unknown): Promise<number> => {
+  run("sync", []);
   const startedAt = performance.now();
   await work();
   return (performance.now() - startedAt) / 1_000;
-};
-const run = (command: string, words: readonly string[], env: NodeJS.ProcessEnv = {}, cwd?: string): void => {
-  execFileSync(command, words, { env: { PATH: process.env["PATH"], ...env }, stdio: ["ignore", "ignore", "inherit"], ...(cwd === undefined ? {} : { cwd }) });
 };
 
 /** Plain restic on a repository and a cache of its own. */
