@@ -15,7 +15,7 @@ import type { DesiredApp } from "../../protocol/records/apps/app-spec.ts";
 import { followProgram, runProgram } from "../children/index.ts";
 import { createEngineFigures, type EngineFigures } from "./compose/figures.ts";
 import { appLines, followContainers } from "./compose/log-lines.ts";
-import { createEngineVolumes, enginePlaceOf, type RunDocker, volumesOfProject } from "./compose/volumes.ts";
+import { createEngineVolumes, placesOfVolumes, type RunDocker, unnamedMounts } from "./compose/volumes.ts";
 import { type DataHost, environmentOf, HostClosed, HostFailure, refuse, type Secrets } from "./host.ts";
 import type { AppFolder } from "./processes/app-folder.ts";
 import { fetchSecrets, refusePortsOfOthers } from "./processes/app-process.ts";
@@ -157,13 +157,6 @@ const createComposeProcess = ({ program: docker, figures }: Docker, context: App
   const containers = async (): Promise<readonly z.output<typeof Container>[]> =>
     hasFile() ? containersIn(await run(["ps", "--all", "--format", "json"], { stage: "running", seconds: GRACE_SECONDS })) : [];
   const plainDocker: RunDocker = (words) => runDocker(docker, words, context);
-  /** As Compose makes and finds them. */
-  const makeVolumes = async (names: readonly string[]): Promise<void> => {
-    for (const name of names) {
-      const labels = ["--label", `com.docker.compose.project=${project}`, "--label", `com.docker.compose.volume=${name}`];
-      await plainDocker(["volume", "create", ...labels, `${project}_${name}`]);
-    }
-  };
   const secretsOfCurrent = async (): Promise<Secrets> => {
     const { current } = folder.readRecord() ?? { current: null };
     return current === null ? {} : fetchSecrets(context, folder.readRevision(current));
@@ -223,17 +216,12 @@ const createComposeProcess = ({ program: docker, figures }: Docker, context: App
       if (hasFile()) await run(["down", "--volumes", "--remove-orphans"], { stage: "removing", seconds: GRACE_SECONDS });
       folder.removeVolumes();
     },
-    volumes: async (app) => {
-      const names = Object.keys(allowedProject(app).volumes);
-      if (names.length === 0) return [];
-      let found = await volumesOfProject(plainDocker, project);
-      // A restore comes to a device that never had the app.
-      if (names.some((name) => !found.has(name))) {
-        await makeVolumes(names.filter((name) => !found.has(name)));
-        found = await volumesOfProject(plainDocker, project);
-      }
-      return names.map((name) => enginePlaceOf(name, found.get(name) ?? refuse("COMPOSE_FAILED", `the engine did not make the volume ${name}`)));
-    },
+    volumes: async (app) => placesOfVolumes(plainDocker, project, Object.keys(allowedProject(app).volumes)),
+    outside: async () =>
+      unnamedMounts(
+        plainDocker,
+        (await containers()).map(({ ID }) => ID),
+      ),
     rest: async (app, mode) => {
       const { stopSeconds } = app.spec;
       const words = mode === "pause" ? ["pause"] : ["stop", "--timeout", String(stopSeconds)];

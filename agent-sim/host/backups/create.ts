@@ -43,9 +43,10 @@ export const createBackup = async (
     replaceFile(systemDisk, join(places.folder, MANIFEST), JSON.stringify(manifest));
     const tags = [tagOf(backupId), `app:${app.appId}`];
     const source = { cwd: places.folder, paths: [MANIFEST, ...volumes.map(({ word }) => word)], tags, host: deviceId };
-    return snapshots.write(source, ({ bytesDone, bytesTotal }) =>
+    const written = await snapshots.write(source, ({ bytesDone, bytesTotal }) =>
       progress(bytesTotal === 0 ? 5 : 5 + (85 * bytesDone) / bytesTotal, "reads and stores the data", { stage: "reading", bytesDone, bytesTotal }),
     );
+    return type === "config" ? written : { ...written, warnings: [...places.outside, ...written.warnings] };
   };
   /** The tree comes from the repository, and it is the tree that was written. */
   const readBack = async (written: Pick<WrittenSnapshot, "id"> & Partial<WrittenSnapshot>) => {

@@ -26,7 +26,8 @@ export interface DockerEngine {
   /** Runs docker and returns its output. */
   docker(...words: readonly string[]): Promise<string>;
   /** Makes an image that has busybox and nothing else. */
-  makeImage(name: string): Promise<void>;
+  /** `changes` are lines of a Dockerfile, such as `VOLUME /data`. */
+  makeImage(name: string, ...changes: readonly string[]): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -125,7 +126,7 @@ export const startDockerEngine = async (): Promise<DockerEngine> => {
   return {
     environment,
     docker: async (...words) => (await runFile("docker", [...words], { env: environment, maxBuffer: OUTPUT_BYTES })).stdout,
-    makeImage: async (name) => {
+    makeImage: async (name, ...changes) => {
       const root = mkdtempSync(join(folder, "image-"));
       const [busybox] = BUSYBOX.filter(existsSync);
       const bin = join(root, "bin");
@@ -133,7 +134,10 @@ export const startDockerEngine = async (): Promise<DockerEngine> => {
       for (const applet of APPLETS) symlinkSync("busybox", join(bin, applet));
       await runFile("cp", ["--dereference", busybox ?? "busybox", join(bin, "busybox")]);
       const packed = spawn("tar", ["-C", root, "-c", "."], { stdio: ["ignore", "pipe", "inherit"] });
-      const load = spawn("docker", ["import", "--change", 'CMD ["sh"]', "-", name], { env: environment, stdio: [packed.stdout, "ignore", "inherit"] });
+      const load = spawn("docker", ["import", ...['CMD ["sh"]', ...changes].flatMap((line) => ["--change", line]), "-", name], {
+        env: environment,
+        stdio: [packed.stdout, "ignore", "inherit"],
+      });
       const [code] = await once(load, "exit");
       if (code !== 0) throw new Error(`docker import ended with code ${code}`);
     },

@@ -56,7 +56,7 @@ const COMPOSE = JSON.stringify({
   },
   volumes: { files: {} },
 });
-const appWith = async (backup?: DesiredApp["spec"]["backup"]): Promise<DesiredApp> => ({
+const appWith = async (backup?: DesiredApp["spec"]["backup"], image = IMAGE): Promise<DesiredApp> => ({
   appId: newAppId(),
   deploymentId: null,
   name: "Web",
@@ -69,7 +69,7 @@ const appWith = async (backup?: DesiredApp["spec"]["backup"]): Promise<DesiredAp
   secretsVersion: 0,
   spec: {
     kind: "compose",
-    compose: COMPOSE,
+    compose: COMPOSE.replace(IMAGE, image),
     environment: { HTTP_PORT: { config: "port" } },
     ports: [{ name: "http", protocol: "tcp", config: "port", target: 80 }],
     volumes: [],
@@ -127,6 +127,14 @@ test("a container's volume is backed up, lost and restored with the same tree, a
   expect(host.report().map(({ state }) => state)).toEqual(["running", "running"]);
   const volumes = await host.data.volumes();
   expect(volumes.map(({ name, appId }) => [name, appId])).toEqual(expect.arrayContaining([[`${app.appId.toLowerCase()}_files`, app.appId]]));
+});
+
+test("a folder that the image declares as a volume and that no volume of the project covers is named in the backup that lacks it", async () => {
+  const declaring = "mooring-test/declaring:1.0.0";
+  await engine.makeImage(declaring, "VOLUME /www /cache");
+  const app = await appWith(undefined, declaring);
+  await host.apply(app);
+  expect((await create(app)).warnings).toEqual([expect.stringMatching(/^\/cache of the service web is not in this backup/)]);
 });
 
 test("a hook runs in its container, and a paused container goes on", async () => {
