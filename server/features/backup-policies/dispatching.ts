@@ -15,7 +15,8 @@ import { type BusyRow, countBusy, findQueued, type QueuedRow, saveItem } from ".
 export const WAIT_SECONDS = { skip: 3_600, run_once: DAY_SECONDS } as const;
 const PER_POLICY = 20;
 const PER_TENANT = 100;
-const ITEMS_AT_ONCE = 2_000;
+/** Of a run: as many as can begin at once, and more that are due no more. */
+const PER_RUN = 100;
 
 export interface DispatchDeps {
   readonly db: Db;
@@ -43,7 +44,14 @@ const createFree = (busy: readonly BusyRow[]) => {
   };
 };
 
-/** Returns what to call after the commit; null while another node does this. */
+export interface Dispatched {
+  /** Apps that began or were given up. */
+  readonly count: number;
+  /** What to call after the commit. */
+  readonly notices: readonly (() => void)[];
+}
+
+/** Null while another node does this. */
 export const createDispatch = ({ db, clock, apps, backups, endIfDone }: DispatchDeps) => {
   const start = async (tx: Tx, { tenant_id, run_id, policy_id, app_id }: QueuedRow): Promise<(() => void) | null> => {
     const scope = { tenantId: tenant_id };
@@ -81,23 +89,25 @@ export const createDispatch = ({ db, clock, apps, backups, endIfDone }: Dispatch
     return null;
   };
   /** One node at a time, so that the bounds hold for the installation. */
-  return (): Promise<readonly (() => void)[] | null> =>
+  return (): Promise<Dispatched | null> =>
     db.tx(async (tx) => {
       if (!(await becomeLeader(tx, "backupDispatch"))) return null;
-      const queued = await findQueued(tx, clock.now(), ITEMS_AT_ONCE);
+      const queued = await findQueued(tx, clock.now(), PER_RUN);
       const busy = await countBusy(tx);
       const free = createFree(busy);
       const notices: (() => void)[] = [];
       const changed = new Map<string, QueuedRow>();
+      let count = 0;
       for (const row of queued) {
         if (!row.expired && !free.has(row)) continue;
         changed.set(row.run_id, row);
+        count += 1;
         const notify = row.expired ? await expire(tx, row) : await start(tx, row);
         if (notify === null) continue;
         notices.push(notify);
         free.take(row);
       }
       for (const { tenant_id, run_id } of changed.values()) await endIfDone(tx, { tenantId: tenant_id }, run_id);
-      return notices;
+      return { count, notices };
     });
 };

@@ -12,6 +12,8 @@ import type { PolicyRow } from "./store/policies.ts";
 import { completedApps, type RunRow, saveRun } from "./store/runs.ts";
 
 const MAX_BACKUPS = 5_000;
+/** Each of them may have five hundred backups. */
+const APPS_AT_ONCE = 10;
 /** As a command takes them. */
 const DELETED_AT_ONCE = 100;
 
@@ -37,7 +39,7 @@ export interface JudgedBackup {
 }
 export interface Retaining {
   judge(db: Clients, scope: SystemScope, appIds: readonly string[], policy: Pick<BackupPolicy, "retention" | "timezone">): Promise<readonly JudgedBackup[]>;
-  /** Call it when the run has ended. */
+  /** Judges the backups of the next apps of a run that has ended and is locked. Returns what to call after the commit. */
   apply(tx: Tx, scope: SystemScope, policy: PolicyRow, run: RunRow): Promise<readonly (() => void)[]>;
 }
 
@@ -113,9 +115,10 @@ export const createRetaining = ({ clock, emit, backups, retentionDays }: Retaini
   return {
     judge,
     apply: async (tx, scope, policy, run) => {
-      await saveRun(tx, scope, run.runId, { retainedAt: clock.now() });
       // After a failure everything stays: what is there may be all that there will be.
-      const appIds = run.status === "failed" ? [] : await completedApps(tx, scope, run.runId);
+      const appIds = run.status === "failed" ? [] : await completedApps(tx, scope, run, APPS_AT_ONCE);
+      const isLast = appIds.length < APPS_AT_ONCE;
+      await saveRun(tx, scope, run.runId, { ...(isLast ? { retainedAt: clock.now() } : {}), retainedUpTo: appIds.at(-1) ?? run.retainedUpTo });
       if (appIds.length === 0) return [];
       const judged = (await judge(tx, scope, appIds, policy)).filter(({ row }) => row.policyId === policy.policyId || row.trigger === "pre_update");
       const { deleted, notify } = await remove(

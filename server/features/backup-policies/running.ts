@@ -16,7 +16,7 @@ import { dueSince, jitterOf, readSchedule } from "./schedule.ts";
 import { findPolicy, lockPolicy, type PolicyRow, savePolicy, takeDuePolicies, takeVerifications } from "./store/policies.ts";
 import {
   countItems,
-  findRun,
+  findUnretained,
   forgetRuns,
   type ItemStatus,
   insertRun,
@@ -26,7 +26,6 @@ import {
   type RunRow,
   saveItem,
   saveRun,
-  takeUnretained,
 } from "./store/runs.ts";
 import type { Targets } from "./targets.ts";
 import { createVerify } from "./verifying.ts";
@@ -36,6 +35,8 @@ const GRACE_SECONDS = 600;
 const POLICIES_AT_ONCE = 20;
 const RETAINED_AT_ONCE = 10;
 const KEPT_DAYS = 90;
+/** Until the next look for what can begin. Where something just began, places become free soon. */
+const DISPATCH_MS = { busy: 500, idle: 3_000 };
 
 export interface RunningDeps {
   readonly db: Db;
@@ -68,6 +69,10 @@ const endOf = (counts: ReadonlyMap<string, number>, total: number): RunRow["stat
   const partial = counts.get("partially_failed") ?? 0;
   if (completed === total) return "completed";
   return completed + partial > 0 ? "partially_failed" : "failed";
+};
+
+const all = (notices: readonly (() => void)[]): void => {
+  for (const notify of notices) notify();
 };
 
 export const createRunning = ({ db, clock, emit, targets, retaining, apps, backups }: RunningDeps): Running => {
@@ -155,24 +160,29 @@ export const createRunning = ({ db, clock, emit, targets, retaining, apps, backu
     await endIfDone(tx, scope, item.runId);
   };
 
-  const retain = (): Promise<{ readonly count: number; readonly notify: readonly (() => void)[] }> =>
+  const retainOne = (scope: SystemScope, runId: string): Promise<readonly (() => void)[]> =>
     db.tx(async (tx) => {
-      const due = await takeUnretained(tx, RETAINED_AT_ONCE);
-      const notify: (() => void)[] = [];
-      for (const { tenant_id, run_id } of due) {
-        const scope = { tenantId: tenant_id };
-        const run = await findRun(tx, scope, run_id);
-        const policy = run === null ? null : await findPolicy(tx, scope, run.policyId);
-        if (run !== null && policy !== null) notify.push(...(await retaining.apply(tx, scope, policy, run)));
-      }
-      return { count: due.length, notify };
+      const run = await lockRun(tx, scope, runId);
+      if (run === null || run.retainedAt !== null) return [];
+      const policy = await findPolicy(tx, scope, run.policyId);
+      if (policy === null) throw new Error(`run ${runId} has no policy`);
+      return retaining.apply(tx, scope, policy, run);
     });
+  /** Some apps of each run that waits. One that fails keeps no other waiting. Returns whether there may be more. */
+  const retain = async (signal: AbortSignal): Promise<boolean> => {
+    const due = await db.tx((tx) => findUnretained(tx, RETAINED_AT_ONCE));
+    const failures: unknown[] = [];
+    for (const { tenant_id, run_id } of due) {
+      if (signal.aborted) return false;
+      await retainOne({ tenantId: tenant_id }, run_id).then(all, (error: unknown) => failures.push(error));
+    }
+    if (failures.length > 0) throw failures[0];
+    return due.length > 0;
+  };
 
   const dispatch = createDispatch({ db, clock, apps, backups, endIfDone });
+  let dispatchPauseMs = DISPATCH_MS.idle;
   const verifyOf = createVerify({ clock, targets, backups });
-  const all = (notices: readonly (() => void)[]): void => {
-    for (const notify of notices) notify();
-  };
   return {
     begin,
     follow,
@@ -187,16 +197,16 @@ export const createRunning = ({ db, clock, emit, targets, retaining, apps, backu
             return due.length === POLICIES_AT_ONCE;
           }),
       },
-      { name: "backup-policies.dispatch", everyMs: 3_000, run: async () => all((await dispatch()) ?? []) },
       {
-        name: "backup-policies.retain",
-        everyMs: 15_000,
+        name: "backup-policies.dispatch",
+        everyMs: () => dispatchPauseMs,
         run: async () => {
-          const { count, notify } = await retain();
-          all(notify);
-          return count === RETAINED_AT_ONCE;
+          const { count, notices } = (await dispatch()) ?? { count: 0, notices: [] };
+          dispatchPauseMs = count > 0 ? DISPATCH_MS.busy : DISPATCH_MS.idle;
+          all(notices);
         },
       },
+      { name: "backup-policies.retain", everyMs: 15_000, run: retain },
       {
         name: "backup-policies.verify",
         everyMs: 60_000,

@@ -55,6 +55,27 @@ test("at most 20 backups of a policy are under way at once, and the next begin a
   expect(await runOf(own, policyId)).toMatchObject({ status: "completed", counts: { total: 24, completed: 24, failed: 0, skipped: 0 } });
 });
 
+test("a run that cannot hand out all of its apps keeps no other waiting, of another tenant or of the same", async () => {
+  const crowded = await rig.open();
+  const [other, ownApp] = [await rig.open(), await crowded.app()];
+  await Promise.all([crowded.online(), other.online()]);
+  const { policyId: large } = await policyOf(crowded, [await crowded.app()]);
+  const { runId } = await crowded.ask("POST", `/backup-policies/${large}/run`);
+  // More than one look reads of a run, all of them due before anything else. They have no apps behind them, so each costs one look.
+  await crowded.sql.query(
+    `insert into backup_run_items (tenant_id, run_id, app_id, device_id, due_at, expires_at)
+     select tenant_id, run_id, 'app_' || n, device_id, due_at - interval '1 minute', expires_at from backup_run_items, generate_series(1, 3000) n where run_id = $1`,
+    [runId],
+  );
+  const { policyId: small } = await policyOf(crowded, [ownApp], { name: "small" });
+  const { policyId: foreign } = await policyOf(other, [await other.app()]);
+  await crowded.ask("POST", `/backup-policies/${small}/run`);
+  await other.ask("POST", `/backup-policies/${foreign}/run`);
+  await crowded.job("backup-policies.dispatch");
+  expect([await inState(crowded, small, "in_progress"), await inState(other, foreign, "in_progress")]).toEqual([1, 1]);
+  await crowded.sql.query("delete from backup_runs where run_id = $1", [runId]);
+});
+
 test("an app whose device stays away is skipped when its time is over", async () => {
   const own = await rig.open();
   const { policyId } = await policyOf(own, [await own.app()], { missedRun: "skip" });
@@ -92,6 +113,29 @@ test("retention deletes what no rule keeps after a good run, nothing after a fai
   const { rows } = await own.sql.query("select data from outbox_events where tenant_id = $1 and type = 'backup_policy.retention_applied'", [own.tenantId]);
   expect(rows).toMatchObject([{ data: { policyId, deleted: 1, kept: 4 } }]);
   await own.ask("POST", `/restores/${restoreId}/cancel`);
+});
+
+test("retention reaches every app of a run, however many backups the run's apps have", async () => {
+  const own = await rig.open();
+  await own.online();
+  const appIds = await Promise.all(Array.from({ length: 12 }, () => own.app()));
+  const { policyId } = await policyOf(own, appIds, { retention: { keepLast: 449 } });
+  await own.ask("POST", `/backup-policies/${policyId}/run`);
+  await own.job("backup-policies.dispatch");
+  for (let round = 0; round < 5 && (await runOf(own, policyId)).status === "running"; round++) await answer(own, 12);
+  // With the one of the run, each app has two more than the rule keeps, and the run's apps have more than one look takes in.
+  await own.sql.query(
+    `insert into backups (backup_id, tenant_id, device_id, app_id, policy_id, destination_id, name, type, trigger, status, checksum, verification, created_by, completed_at)
+     select 'bak_' || lpad(n || substr(md5(b.backup_id), 1, 20), 26, '0'), tenant_id, device_id, app_id, policy_id, destination_id, name, type, trigger, status, checksum, verification, created_by,
+       completed_at - n * interval '1 hour' from backups b, generate_series(1, 450) n where b.policy_id = $1`,
+    [policyId],
+  );
+  const isJudged = async () => (await own.sql.query("select 1 from backup_runs where policy_id = $1 and retained_at is not null", [policyId])).rows.length > 0;
+  for (let round = 0; round < 10 && !(await isJudged()); round++) await own.job("backup-policies.retain");
+  const { rows } = await own.sql.query("select app_id from backups where policy_id = $1 and status = 'deleting' group by app_id having count(*) = 2", [
+    policyId,
+  ]);
+  expect(rows.map(({ app_id }) => app_id).sort()).toEqual([...appIds].sort());
 });
 
 test("a streak of failures deletes no good backup, and would if failed ones counted", async () => {

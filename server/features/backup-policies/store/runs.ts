@@ -98,7 +98,9 @@ export const lockRun = async (tx: Clients & SqlTx, { tenantId }: SystemScope, ru
   await tx.query(LOCK_ONE, [tenantId, runId]);
   return findRun(tx, { tenantId }, runId);
 };
-type RunChange = Partial<Pick<RunRow, "status" | "startedAt" | "endedAt" | "completed" | "partiallyFailed" | "failed" | "skipped" | "reason" | "retainedAt">>;
+type RunChange = Partial<
+  Pick<RunRow, "status" | "startedAt" | "endedAt" | "completed" | "partiallyFailed" | "failed" | "skipped" | "reason" | "retainedAt" | "retainedUpTo">
+>;
 export const saveRun = async (tx: Clients, { tenantId }: SystemScope, runId: string, change: RunChange): Promise<RunRow> => {
   const [row] = await tx.for({ tenantId }).backupRun.updateManyAndReturn({ where: { runId }, data: given(change) });
   if (row === undefined) throw new Error(`run ${runId} is gone although it is locked`);
@@ -129,11 +131,17 @@ export const countItems = async (tx: Clients, { tenantId }: SystemScope, runId: 
   const groups = await tx.for({ tenantId }).backupRunItem.groupBy({ by: ["status"], where: { runId }, _count: true });
   return new Map(groups.map(({ status, _count }) => [status, _count]));
 };
-/** The apps of the run whose backup is complete. */
-export const completedApps = async (tx: Clients, { tenantId }: SystemScope, runId: string): Promise<readonly string[]> =>
-  (await tx.for({ tenantId }).backupRunItem.findMany({ where: { runId, status: "completed" }, select: { appId: true }, take: MAX_SHOWN })).map(
-    ({ appId }) => appId,
-  );
+/** The next apps of the run whose backup is complete, in the order of their ids. */
+export const completedApps = async (
+  tx: Clients,
+  { tenantId }: SystemScope,
+  { runId, retainedUpTo }: Pick<RunRow, "runId" | "retainedUpTo">,
+  limit: number,
+): Promise<readonly string[]> => {
+  const where = { runId, status: "completed", ...(retainedUpTo === null ? {} : { appId: { gt: retainedUpTo } }) };
+  const rows = await tx.for({ tenantId }).backupRunItem.findMany({ where, select: { appId: true }, orderBy: { appId: "asc" }, take: limit });
+  return rows.map(({ appId }) => appId);
+};
 
 export interface QueuedRow {
   readonly tenant_id: TenantId;
@@ -145,14 +153,16 @@ export interface QueuedRow {
 }
 const FIND_QUEUED = statement<QueuedRow>(
   "backupRuns.findQueued",
-  `select i.tenant_id, i.run_id, r.policy_id, i.app_id, i.device_id, i.expires_at <= $1 as expired
-     from backup_run_items i join backup_runs r on r.tenant_id = i.tenant_id and r.run_id = i.run_id
-     join devices d on d.tenant_id = i.tenant_id and d.device_id = i.device_id
-    where i.status = 'queued' and i.due_at <= $1 and (i.expires_at <= $1 or d.status = 'online' or d.deleted_at is not null)
-    order by i.due_at limit $2`,
+  `select r.tenant_id, r.run_id, r.policy_id, i.app_id, i.device_id, i.expired from backup_runs r cross join lateral (
+     select i.app_id, i.device_id, i.due_at, i.expires_at <= $1 as expired
+       from backup_run_items i join devices d on d.tenant_id = i.tenant_id and d.device_id = i.device_id
+      where i.tenant_id = r.tenant_id and i.run_id = r.run_id and i.status = 'queued' and i.due_at <= $1
+        and (i.expires_at <= $1 or d.status = 'online' or d.deleted_at is not null)
+      order by expired desc, i.due_at limit $2) i
+    where r.ended_at is null and r.retained_at is null order by i.due_at`,
 );
-/** What is due on devices that are there, and what is due no more. */
-export const findQueued = (tx: SqlTx, now: Date, limit: number): Promise<QueuedRow[]> => tx.query(FIND_QUEUED, [now, limit]);
+/** Of each run, what is due on devices that are there, and what is due no more. A run with many apps keeps no other waiting. */
+export const findQueued = (tx: SqlTx, now: Date, perRun: number): Promise<QueuedRow[]> => tx.query(FIND_QUEUED, [now, perRun]);
 
 export interface BusyRow {
   readonly tenant_id: string;
@@ -166,11 +176,11 @@ const COUNT_BUSY = statement<BusyRow>(
 );
 export const countBusy = (tx: SqlTx): Promise<BusyRow[]> => tx.query(COUNT_BUSY);
 
-const TAKE_UNRETAINED = statement<{ readonly tenant_id: TenantId; readonly run_id: string }>(
-  "backupRuns.takeUnretained",
-  "select r.tenant_id, r.run_id from backup_runs r where r.retained_at is null and r.ended_at is not null order by r.ended_at limit $1 for no key update skip locked",
+const FIND_UNRETAINED = statement<{ readonly tenant_id: TenantId; readonly run_id: string }>(
+  "backupRuns.findUnretained",
+  "select r.tenant_id, r.run_id from backup_runs r where r.retained_at is null and r.ended_at is not null order by r.ended_at limit $1",
 );
-export const takeUnretained = (tx: SqlTx, limit: number) => tx.query(TAKE_UNRETAINED, [limit]);
+export const findUnretained = (tx: SqlTx, limit: number) => tx.query(FIND_UNRETAINED, [limit]);
 
 const FORGOTTEN_AT_ONCE = 500;
 export const forgetRuns = async (db: Clients, before: Date): Promise<boolean> =>
