@@ -20,7 +20,7 @@ import {
 } from "../agent/index.ts";
 import { createInventorySync, type InventorySync } from "../host/inventory-sync.ts";
 import type { CommandTracker } from "./command-tracker.ts";
-import { type AppFailures, createFleetApps, type FleetApps } from "./fleet-apps.ts";
+import { type AppFailures, createFleetApps, type FleetApps, type FleetAppsOptions } from "./fleet-apps.ts";
 import { createUpdateHandlers, machineWith, type UpdateFate, type UpdateShares, updateFatesOf } from "./fleet-updates.ts";
 
 const REST_SOCKETS = 32;
@@ -42,6 +42,8 @@ export interface AgentGroupOptions {
   readonly appFailures?: AppFailures | undefined;
   /** How the apps of the member at this place fail, instead of `appFailures`. */
   readonly appFailuresOf?: ((index: number) => AppFailures | undefined) | undefined;
+  /** What the repositories of the member at this place hold, and what its engine does; default: nothing at first, and everything. */
+  readonly backupsOf?: ((index: number) => Pick<FleetAppsOptions, "memory" | "tuneBackups">) | undefined;
   /** The shares of ordered updates of the agent that do not work; default: none. */
   readonly updates?: UpdateShares | undefined;
   /** What each member says of its machine, at the same place; default: the machine of this process. */
@@ -137,6 +139,7 @@ const createMember = (
     seed: seed + index,
     failures: options.appFailuresOf?.(index) ?? options.appFailures ?? {},
     mayHaveApps: options.mayHaveApps ?? false,
+    ...options.backupsOf?.(index),
     call: (...request) => agent.call(...request),
   });
   const inventory =

@@ -38,6 +38,7 @@ import { backupKillScenarios } from "./scenarios/workloads/backup-kills.ts";
 import { bulkKillScenarios } from "./scenarios/workloads/bulk-kills.ts";
 import { deployKillScenarios } from "./scenarios/workloads/deploy-kills.ts";
 import { deployScenarios } from "./scenarios/workloads/deploys.ts";
+import { policyKillScenarios } from "./scenarios/workloads/policy-kills.ts";
 import { rolloutStepScenarios } from "./scenarios/workloads/rollout-steps.ts";
 
 export const SCENARIOS: readonly Scenario[] = [
@@ -77,6 +78,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...deployScenarios,
   ...deployKillScenarios,
   ...backupKillScenarios,
+  ...policyKillScenarios,
   ...rolloutStepScenarios,
   ...bulkKillScenarios,
 ];

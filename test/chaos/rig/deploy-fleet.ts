@@ -1,7 +1,7 @@
 // A fleet whose simulated devices run apps: connects it, follows its deployments, and checks them against what the devices run.
 import { createRandom, type PairedDevice, pause, type Time, systemTime as time, until } from "../../../agent-sim/agent/index.ts";
 import { type AgentGroup, type AgentGroupOptions, createAgentGroup } from "../../../agent-sim/fleet/agent-group.ts";
-import { createCommandTracker } from "../../../agent-sim/fleet/command-tracker.ts";
+import { type CommandTracker, createCommandTracker } from "../../../agent-sim/fleet/command-tracker.ts";
 import { createDeploymentPortal, type DeploymentPortal } from "../../../agent-sim/fleet/deployments.ts";
 import { createLatency } from "../../../agent-sim/fleet/latency.ts";
 import { checkDeployments, DEPLOY_VIOLATIONS, type DeploymentFact, type DeployVerdict, type OnDevice } from "../check/deploy-checker.ts";
@@ -11,6 +11,7 @@ import { type Rig, urlOf } from "./rig.ts";
 import { openSql, type SqlConnection } from "./sql.ts";
 
 const CONNECT_MS = 60_000;
+const CONNECT_PER_DEVICE_MS = 20;
 const LOOK_MS = 250;
 
 export interface DeployFleetOptions {
@@ -20,10 +21,12 @@ export interface DeployFleetOptions {
   readonly clock: Time;
   readonly failures?: AgentGroupOptions["appFailures"];
   readonly tune?: AgentGroupOptions["tune"];
+  readonly backupsOf?: AgentGroupOptions["backupsOf"];
 }
 
 export interface DeployFleet {
   readonly group: AgentGroup;
+  readonly tracker: CommandTracker;
   readonly portal: DeploymentPortal;
   readonly sql: SqlConnection;
   readonly members: readonly PairedDevice[];
@@ -41,11 +44,13 @@ export interface Judged {
 }
 
 const create = (rig: Rig, sql: SqlConnection, options: DeployFleetOptions): DeployFleet => {
-  const { members, seed, clock, failures, tune } = options;
+  const { members, seed, clock, failures, tune, backupsOf } = options;
+  const tracker = createCommandTracker(time.elapsedMs);
   const group = createAgentGroup({
     url: urlOf(rig.agentProxy),
     members,
-    tracker: createCommandTracker(time.elapsedMs),
+    tracker,
+    backupsOf,
     time: clock,
     random: createRandom(seed),
     seed,
@@ -59,6 +64,7 @@ const create = (rig: Rig, sql: SqlConnection, options: DeployFleetOptions): Depl
   const onDevices = (): OnDevice => new Map([...group.apps.values()].flatMap((apps) => apps.report().map((app) => [app.appId, app] as const)));
   return {
     group,
+    tracker,
     sql,
     members,
     portal: createDeploymentPortal(rig.http, rig.credentials),
@@ -88,7 +94,9 @@ export const withDeployFleet = async <T>(rig: Rig, options: DeployFleetOptions, 
   const fleet = create(rig, sql, options);
   try {
     fleet.group.start();
-    if (!(await until(time, () => fleet.group.connected === fleet.group.size, { everyMs: 50, withinMs: CONNECT_MS })))
+    if (
+      !(await until(time, () => fleet.group.connected === fleet.group.size, { everyMs: 50, withinMs: CONNECT_MS + fleet.group.size * CONNECT_PER_DEVICE_MS }))
+    )
       throw new Error(`only ${fleet.group.connected} of ${fleet.group.size} agents connected`);
     return await use(fleet);
   } finally {
