@@ -16,6 +16,7 @@ import { createStandby, leading, type Standby } from "./replication.ts";
 import { ask } from "./sql.ts";
 
 const PROVISION_MS = 120_000;
+const PROVISIONED_AT_ONCE = 1_000;
 const API_SOCKETS = 64;
 
 export interface RigOptions {
@@ -137,7 +138,12 @@ const build = async (options: RigOptions, undo: Undo): Promise<Rig> => {
   const portal = createPortal(http, credentials);
   const provision = async (size: number): Promise<readonly PairedDevice[]> => {
     const fingerprints = Array.from({ length: size }, (_, n) => `chaos-${randomUUID().slice(0, 8)}-${n}`);
-    return portal.provision(fingerprints, randomUUID(), { time, random, untilMs: time.elapsedMs() + PROVISION_MS });
+    const members: PairedDevice[] = [];
+    for (let from = 0; from < size; from += PROVISIONED_AT_ONCE) {
+      const some = fingerprints.slice(from, from + PROVISIONED_AT_ONCE);
+      members.push(...(await portal.provision(some, randomUUID(), { time, random, untilMs: time.elapsedMs() + PROVISION_MS })));
+    }
+    return members;
   };
   const openProxy: Rig["openProxy"] = (wanted = {}) => makeProxy({ targets: ports, ...wanted });
   return { ...ground, nodes, agentProxy, apiProxy, openProxy, credentials, http, portal, provision, tenant, close: undo.run };
