@@ -169,6 +169,8 @@ export const METRICS = [
     target: 1.2,
     stretch: 1.1,
   }),
+  figure("policy-seconds", "a run of a backup policy over 500 simulated devices, beyond its jitter", "s", { better: "less", reference: "none", target: 60 }),
+  figure("policy-beside", "p99 of other calls beside that run, over the same without it", "x", { better: "less", reference: "itself", target: 2 }),
   figure("webhooks-rate", "webhook deliveries of one node", "1/s", { better: "more", reference: "none" }),
 ] as const satisfies readonly Metric[];
 

@@ -17,6 +17,7 @@ export const LISTS = { commands: 1_000_000, devices: 200, readers: 25, createsPe
 
 export const MANY = { agents: 10_000, rounds: 2, idleMs: 15_000, waiting: 20 } as const;
 
+export const POLICY = { devices: 500, rounds: 3, callsPerSecond: 100 } as const;
 export const BACKUPS = { rounds: 3, files: 16, fileBytes: 67_108_864 } as const;
 
 export const COMMANDS = { rounds: 5, windowMs: 2_000 } as const;
