@@ -1,7 +1,7 @@
 // The listener that carries bytes, as settings: visitors of tunnels and domains, carriers of agents, backup repositories.
 import { join } from "node:path";
 import { z } from "zod";
-import { integer } from "./config-values.ts";
+import { integer, portRanges } from "./config-values.ts";
 
 /** A host name of several labels, or localhost. */
 const DOMAIN = /^(?=.{1,190}$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/;
@@ -46,6 +46,9 @@ export const edgeSettings = {
     .regex(DOMAIN, "must be a host name in lower case, without a port")
     .default("localhost")
     .describe("domain of the tunnels' host names, as in <app>-k3f9.localhost; all its names must lead to the edge"),
+  TUNNEL_TCP_PORTS: portRanges.describe(
+    "ports of EDGE_HOST for tunnels of TCP, such as 20000-20099, at most 1,000; default none, and then there are no such tunnels",
+  ),
 };
 
 /** The folder of the repositories that this installation keeps; null: none. A second node would not see a folder of the first. */

@@ -15,6 +15,25 @@ export const words = (text: string): string[] =>
 export const list = z.string().transform(words).default([]);
 /** Overrides a rate limit: requests a minute, or `off`. */
 export const rate = z.union([z.literal("off").transform(() => null), z.coerce.number().int().min(1).max(10_000_000)]).optional();
+const MAX_PORT = 65_535;
+const MAX_PORTS = 1_000;
+const portsIn = (text: string): readonly number[] | null => {
+  const [, first = "", last = first] = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(text) ?? [];
+  const [from, to] = [Number(first), Number(last)];
+  if (first === "" || from < 1 || to > MAX_PORT || to < from || to - from >= MAX_PORTS) return null;
+  return Array.from({ length: to - from + 1 }, (_, at) => from + at);
+};
+/** Ports and ranges of them, as `20000-20099,5432`. */
+export const portRanges = z
+  .string()
+  .transform((text, context): number[] => {
+    const ranges = words(text).map(portsIn);
+    const ports = [...new Set(ranges.flatMap((range) => range ?? []))].sort((one, other) => one - other);
+    if (!ranges.includes(null) && ports.length <= MAX_PORTS) return ports;
+    context.addIssue({ code: "custom", message: `must be ports and ranges such as 20000-20099, at most ${MAX_PORTS} ports` });
+    return z.NEVER;
+  })
+  .default([]);
 const json = z.string().transform((text, context) => {
   try {
     return JSON.parse(text) as unknown;

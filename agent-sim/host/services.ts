@@ -7,6 +7,7 @@ import { isPrivateAddress } from "./mesh/allowed.ts";
 export const ALLOW_FILE = "tunnels.allow";
 
 const LOOPBACK = /^(?:localhost|127\.\d+\.\d+\.\d+|::1)$/;
+const SCHEMES: ReadonlySet<string> = new Set(["http:", "https:", "tcp:"]);
 const MAX_BITS = { 4: 32, 6: 128 } as const;
 
 const addLine = (list: BlockList, line: string): void => {
@@ -29,7 +30,7 @@ const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, "");
 export const isAllowedService = (service: string, allowed: BlockList = new BlockList()): boolean => {
   if (!URL.canParse(service)) return false;
   const url = new URL(service);
-  if (url.protocol !== "http:" && url.protocol !== "https:") return false;
+  if (!SCHEMES.has(url.protocol)) return false;
   const host = hostOf(url);
   return LOOPBACK.test(host) || (isIP(host) !== 0 && isPrivateAddress(host) && allowed.check(host, isIP(host) === 6 ? "ipv6" : "ipv4"));
 };

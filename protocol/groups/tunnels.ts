@@ -7,7 +7,17 @@ import { DeviceId, ref } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
 import { named } from "../records/actor.ts";
-import { TUNNEL_MODES, Tunnel, TunnelConnection, TunnelCredentials, TunnelHealth, TunnelId, TunnelLimits, TunnelStatus } from "../records/tunnel.ts";
+import {
+  TUNNEL_MODES,
+  TUNNEL_PROTOCOLS,
+  Tunnel,
+  TunnelConnection,
+  TunnelCredentials,
+  TunnelHealth,
+  TunnelId,
+  TunnelLimits,
+  TunnelStatus,
+} from "../records/tunnel.ts";
 
 const one = z.strictObject({ tunnelId: ref("tun") });
 const people = { auth: ["user", "apiKey"] } as const;
@@ -22,7 +32,9 @@ const Service = z
   .string()
   .min(1)
   .max(2_048)
-  .describe("URL of the service as the device sees it, `http://127.0.0.1:3000`: an address of its own, or a private one that its agent allows.");
+  .describe(
+    "URL of the service as the device sees it, `http://127.0.0.1:3000` or `tcp://127.0.0.1:5432`: an address of its own, or a private one that its agent allows.",
+  );
 const Access = z.strictObject({
   mode: z.enum(TUNNEL_MODES).default("private"),
   allow: z.array(z.string().min(2).max(64)).max(50).default([]).describe("Addresses and networks that may come. Default: all."),
@@ -70,7 +82,7 @@ export const tunnels = group({
         deviceId: ref("dev"),
         service: Service.optional(),
         targetPort: z.int().min(1).max(65_535).optional().describe("Stands for the service at this port of the device itself."),
-        protocol: z.enum(["http", "https"]).default("http").describe("What the service at `targetPort` speaks."),
+        protocol: z.enum(TUNNEL_PROTOCOLS).default("http").describe("What the service at `targetPort` speaks. `tcp`: visitors get a port of the edge."),
         appId: ref("app").optional().describe("Stands for the app's first port, or for the one that `targetPort` names."),
         ...settings,
       }),

@@ -18,6 +18,7 @@ const created = {
   protocol: "http",
   service: "http://127.0.0.1:3000",
   targetPort: 3_000,
+  port: null,
   access: { mode: "private", allow: [], tokenHint: "MzXv" },
   hostHeader: "preserve",
   limits: { requestsPerMinute: null, connections: null, idleSeconds: null },
@@ -39,7 +40,7 @@ export const tunnels: Guide<"tunnels"> = {
   listOfDevice: { description: "Lists the tunnels of a device, newest first.", input: { deviceId }, output: page },
   create: {
     description:
-      "Opens a way from outside to a service of the device: to its port `targetPort`, to an app, or to any `service` that its agent allows. Nobody but members with `tunnel:use` gets in unless `access` says so; `public` needs `tunnel:publish`. The tunnel is `pending` until the device's agent has reached the service.",
+      "Opens a way from outside to a service of the device: to its port `targetPort`, to an app, or to any `service` that its agent allows. Nobody but members with `tunnel:use` gets in unless `access` says so; `public` needs `tunnel:publish`. With the protocol `tcp` the tunnel gets a `port` of the edge, if the installation has `TUNNEL_TCP_PORTS`, and asks for addresses in `access.allow` unless it is `public`. The tunnel is `pending` until the device's agent has reached the service.",
     input: { deviceId, name: "shop", targetPort: 3_000, protocol: "http" },
     output: created,
   },

@@ -8,26 +8,35 @@ export const TunnelId = id("tun");
 export const TUNNEL_STATUSES = ["pending", "active", "stopped", "error"] as const;
 export const TunnelStatus = z.enum(TUNNEL_STATUSES);
 export const TUNNEL_MODES = ["private", "token", "public"] as const;
+export const TUNNEL_PROTOCOLS = ["http", "https", "tcp"] as const;
 export const TUNNEL_STATES = ["healthy", "degraded", "down", "inactive"] as const;
 
 export const TunnelAccess = z.object({
   mode: z
     .enum(TUNNEL_MODES)
-    .describe("`private`: members with `tunnel:use`, signed in or with an API key. `token`: whoever has the tunnel's token. `public`: everybody."),
+    .describe(
+      "`private`: members with `tunnel:use`, signed in or with an API key. `token`: whoever has the tunnel's token. `public`: everybody. TCP carries no credential: `private` there means the addresses of `allow`, and `token` is refused.",
+    ),
   allow: z.array(z.string()).describe("Addresses and networks that may come; empty: all."),
   tokenHint: z.string().describe("The last characters of the token."),
 });
 
 export const TunnelLimits = z.strictObject({
   requestsPerMinute: z.int().min(1).max(1_000_000).nullable().default(null).describe("Of all visitors together. `null`: no limit."),
-  connections: z.int().min(1).max(10_000).nullable().default(null).describe("Open requests and WebSockets of all visitors together. `null`: no limit."),
+  connections: z
+    .int()
+    .min(1)
+    .max(10_000)
+    .nullable()
+    .default(null)
+    .describe("Open requests, WebSockets and TCP connections of all visitors together. `null`: no limit."),
   idleSeconds: z
     .int()
     .min(1)
     .max(86_400)
     .nullable()
     .default(null)
-    .describe("An answer or a WebSocket that carries no byte for so long is ended. `null`: 100 s for answers, an hour for WebSockets."),
+    .describe("An answer, a WebSocket or a TCP connection that carries no byte for so long is ended. `null`: 100 s for answers, an hour for the others."),
 });
 export type TunnelLimits = z.infer<typeof TunnelLimits>;
 
@@ -39,9 +48,10 @@ export const Tunnel = z.object({
   appId: AppId.nullable(),
   name: z.string(),
   hostname: z.string(),
-  url: z.string(),
+  url: z.string().describe("Where visitors come: `https://…`, or `tcp://host:port`."),
   status: TunnelStatus,
-  protocol: z.enum(["http", "https"]),
+  protocol: z.enum(TUNNEL_PROTOCOLS),
+  port: z.int().nullable().describe("Of a tunnel with the protocol `tcp`: the port of the edge at which its visitors come, one of `TUNNEL_TCP_PORTS`."),
   service: z.string().describe("What visitors reach, as the device sees it."),
   targetPort: z.int().nullable(),
   access: TunnelAccess,
@@ -89,7 +99,7 @@ export const TunnelConnection = z.object({
 /** A tunnel as its device's agent reads it. */
 export const DesiredTunnel = z.object({
   tunnelId: TunnelId,
-  service: z.string().describe("The URL to which the agent connects, such as `http://127.0.0.1:3000`."),
+  service: z.string().describe("The URL to which the agent connects, such as `http://127.0.0.1:3000` or `tcp://127.0.0.1:5432`."),
 });
 export type DesiredTunnel = z.infer<typeof DesiredTunnel>;
 export const ReportedTunnel = z.object({

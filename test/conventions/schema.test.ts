@@ -77,6 +77,7 @@ const UNIQUE_EVERYWHERE: Readonly<Record<string, string>> = {
   stream_tickets_pkey: FOUND_BEFORE_TENANT,
   slug_reservations_pkey: "unique in the whole installation",
   tunnels_hostname_key: "visitors name nothing but a host, so it is one tunnel's in the whole installation",
+  tunnels_port_key: "a port of the edge is one tunnel's in the whole installation",
   tunnels_token_hash_key: "a connector names nothing but its token",
   custom_domains_verified_hostname_key: "the first tenant that proves a name has it in the whole installation",
   tenants_slug_key: "unique in the whole installation",

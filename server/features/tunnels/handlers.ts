@@ -8,10 +8,10 @@ import { newId } from "../../core/ids.ts";
 import { orderOf } from "../../core/ports/command-outcomes.ts";
 import { given } from "../../core/rows/records.ts";
 import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts";
-import { judgeAllow, judgeService, judgeTunnelHostname, randomHostname, type Service } from "./names.ts";
+import { invalid, judgeAllow, judgeService, judgeTcpAccess, judgeTunnelHostname, randomHostname, type Service } from "./names.ts";
 import { aboutOf, createTokens, createTunnelReads, type TunnelHandlers, type TunnelHandlersDeps, unknownTunnel } from "./reads.ts";
 import { createTunnelRecord } from "./record.ts";
-import { changeTunnel, deleteTunnel, findTunnelByHostname, insertTunnel, lockTunnel, type TunnelPatch, type TunnelRow } from "./store.ts";
+import { changeTunnel, deleteTunnel, findTunnelByHostname, insertTunnel, lockTunnel, type TunnelPatch, type TunnelRow, takeFreePort } from "./store.ts";
 
 const { events, commands } = contract.tunnels;
 const requireLocked = async (tx: Tx, scope: SystemScope, tunnelId: string): Promise<TunnelRow> => {
@@ -45,8 +45,29 @@ interface Change extends Wanted {
   readonly status?: "active" | "stopped" | undefined;
 }
 
+/** A port of the edge, where visitors cannot name a host. */
+const portFor = async (tx: Tx, { protocol }: Service, tcpPorts: readonly number[]): Promise<number | null> => {
+  if (protocol !== "tcp") return null;
+  if (tcpPorts.length === 0) throw invalid("tcp_not_offered", { setting: "TUNNEL_TCP_PORTS" });
+  const port = await takeFreePort(tx, tcpPorts);
+  if (port === null) throw invalid("tcp_ports_taken");
+  return port;
+};
+
+/** The columns that a field of the change replaces. */
+const settingsOf = ({ name, access, hostHeader, limits, expiresAt }: Wanted): TunnelPatch => ({
+  ...given({ name, hostHeader }),
+  ...(access === undefined ? {} : { accessMode: access.mode, allow: judgeAllow(access.allow) }),
+  ...(limits === undefined ? {} : limitsOf(limits)),
+  ...(expiresAt === undefined ? {} : { expiresAt: expiresAt === null ? null : new Date(expiresAt) }),
+});
+const statusOf = (row: TunnelRow, status: "active" | "stopped" | undefined): TunnelPatch => {
+  if (status === "stopped") return { status: "stopped", health: "inactive" };
+  return status === "active" && row.status === "stopped" ? { status: "pending", failure: null } : {};
+};
+
 export const createTunnelHandlers = (deps: TunnelHandlersDeps): TunnelHandlers => {
-  const { emit, plan, enqueue, domain, edgeUrl, knownDevices, portOf, changed, endConnectors } = deps;
+  const { emit, plan, enqueue, domain, tcpPorts, edgeUrl, knownDevices, portOf, changed, endConnectors } = deps;
   const toRecord = createTunnelRecord(edgeUrl);
   const tokens = createTokens(deps);
 
@@ -74,13 +95,16 @@ export const createTunnelHandlers = (deps: TunnelHandlersDeps): TunnelHandlers =
     checkPublish(scope, access.mode);
     await plan.require(tx, scope, "tunnels", 1);
     const tunnelId = newId("tun");
+    const allow = judgeAllow(access.allow);
+    judgeTcpAccess({ ...target, accessMode: access.mode, allow });
     const row = await insertTunnel(tx, scope, {
       tunnelId,
       ...target,
+      port: await portFor(tx, target, tcpPorts),
       name,
       hostname: await hostnameOf(tx, scope, hostname, name),
       accessMode: access.mode,
-      allow: judgeAllow(access.allow),
+      allow,
       hostHeader,
       ...limitsOf(limits),
       ...tokens.make(scope.tenantId, tunnelId),
@@ -113,25 +137,19 @@ export const createTunnelHandlers = (deps: TunnelHandlersDeps): TunnelHandlers =
     throw new AppError("TUNNEL_TARGET_REQUIRED", { details: { fields: ["service", "targetPort", "appId"] } });
   };
 
-  /** The columns that a field of the change replaces. */
-  const settingsOf = ({ name, access, hostHeader, limits, expiresAt }: Wanted): TunnelPatch => ({
-    ...given({ name, hostHeader }),
-    ...(access === undefined ? {} : { accessMode: access.mode, allow: judgeAllow(access.allow) }),
-    ...(limits === undefined ? {} : limitsOf(limits)),
-    ...(expiresAt === undefined ? {} : { expiresAt: expiresAt === null ? null : new Date(expiresAt) }),
-  });
-  const statusOf = (row: TunnelRow, status: "active" | "stopped" | undefined): TunnelPatch => {
-    if (status === "stopped") return { status: "stopped", health: "inactive" };
-    return status === "active" && row.status === "stopped" ? { status: "pending", failure: null } : {};
-  };
   const patchOf = async (tx: Tx, scope: TenantScope, row: TunnelRow, input: Change): Promise<TunnelPatch> => {
     const { hostname, access, service, status } = input;
     if (access !== undefined) checkPublish(scope, access.mode);
+    const target = service === undefined ? null : judgeService(service);
+    // Visitors of one find the other in another way.
+    if (target !== null && (target.protocol === "tcp") !== (row.protocol === "tcp")) throw invalid("protocol", { from: row.protocol, to: target.protocol });
     const moves = hostname !== undefined && judgeTunnelHostname(hostname, { domain, slug: scope.tenant.slug }) !== row.hostname;
+    const settings = settingsOf(input);
+    judgeTcpAccess({ ...row, ...settings });
     return {
-      ...settingsOf(input),
+      ...settings,
       ...(moves ? { hostname: await hostnameOf(tx, scope, hostname, row.name) } : {}),
-      ...(service === undefined ? {} : { ...judgeService(service), failure: null, serviceState: "unknown" }),
+      ...(target === null ? {} : { ...target, failure: null, serviceState: "unknown" }),
       ...statusOf(row, status),
     };
   };

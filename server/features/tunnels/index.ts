@@ -2,6 +2,7 @@
 //
 // 1. visits/index.ts finds the tunnel of the host name, visits/gate.ts decides who may come in.
 // 2. visits/forward.ts carries the request over a connection that visits/pool.ts opens on the carrier of the device or of a connector.
+//    Tunnels of TCP have no host name: visits/ports.ts listens at a port of the edge for each, and decides by address alone.
 // 3. standing.ts tells devices which tunnels they have, hears how they fare, and tells people.
 import type { contract } from "../../../protocol/index.ts";
 import type { Clients } from "../../core/database.ts";
@@ -16,15 +17,17 @@ import { createConnectors } from "./connectors.ts";
 import { createTunnelHandlers } from "./handlers.ts";
 import type { TunnelHandlersDeps } from "./reads.ts";
 import { createTunnelStanding, type TunnelStanding } from "./standing.ts";
-import { countTunnels, findByToken, findNamedTunnels, findTunnel, findTunnelByHostname, findTunnelOfApp, type TunnelRow } from "./store.ts";
+import { countTunnels, findByToken, findNamedTunnels, findTunnel, findTunnelByHostname, findTunnelOfApp, type TunnelRow, tunnelsWithPorts } from "./store.ts";
 import { createTunnelUsage } from "./usage.ts";
 import { hashOf } from "./visits/gate.ts";
-import { createVisits, type VisitsDeps } from "./visits/index.ts";
+import { createVisits, SETTINGS, type VisitsDeps } from "./visits/index.ts";
+import { createVisitLimits } from "./visits/limits.ts";
 import { createPasses } from "./visits/passes.ts";
+import { createTunnelPorts, PORTS_JOB } from "./visits/ports.ts";
 
 export interface TunnelsDeps
   extends Pick<FeatureKit, "db" | "clock" | "emit" | "plan" | "secretBox" | "enqueue">,
-    Pick<TunnelHandlersDeps, "knownDevices" | "portOf" | "domain" | "edgeUrl"> {
+    Pick<TunnelHandlersDeps, "knownDevices" | "portOf" | "domain" | "tcpPorts" | "edgeUrl"> {
   readonly nodeId: string;
   /** Where other nodes reach this one. */
   readonly nodeUrl: () => string;
@@ -32,6 +35,10 @@ export interface TunnelsDeps
   readonly pages: EdgePages;
   readonly call: CallInProcess;
   readonly publicUrl: () => string;
+  /** The address at which the edge listens. */
+  readonly edgeHost: string;
+  /** Runs this job of the node soon. */
+  readonly wakeJob: (name: string) => void;
   readonly memberships: () => Memberships;
   readonly blocks: VisitsDeps["blocks"];
   /** A caller who is limited to some devices does not visit others. */
@@ -64,7 +71,7 @@ export interface Tunnels extends Feature<typeof contract.tunnels> {
 }
 
 export const createTunnels = (deps: TunnelsDeps): Tunnels => {
-  const { db, carriers, memberships, isVisible, isFirstUse, tellNodes } = deps;
+  const { db, carriers, memberships, isVisible, isFirstUse, tellNodes, wakeJob } = deps;
   const passes = createPasses(deps);
   const isMember = async ({ tenantId, deviceId }: TunnelRow, userId: string): Promise<boolean> => {
     const member = await memberships().find(tenantId, userId);
@@ -79,7 +86,22 @@ export const createTunnels = (deps: TunnelsDeps): Tunnels => {
   };
   const useCode = (code: string): Promise<boolean> => isFirstUse({ agentId: "tunnels", signature: hashOf(code), place: "enter" });
   const usage = createTunnelUsage(deps);
-  const visits = createVisits({ ...deps, use: usage.add, passes, isMember, useCode, carriers: dial, find: (hostname) => findTunnelByHostname(db, hostname) });
+  const limits = createVisitLimits(deps.clock);
+  const ports = createTunnelPorts({
+    ...deps,
+    ...{ carriers: dial, use: usage.add, limits, host: deps.edgeHost, ports: deps.tcpPorts, find: () => tunnelsWithPorts(db) },
+    idleMs: deps.settings?.upgradedIdleMs ?? SETTINGS.upgradedIdleMs,
+  });
+  const visits = createVisits({
+    ...deps,
+    limits,
+    use: usage.add,
+    passes,
+    isMember,
+    useCode,
+    carriers: dial,
+    find: (hostname) => findTunnelByHostname(db, hostname),
+  });
   const connectors = createConnectors({
     carriers,
     byToken: (tokenHash) => findByToken(db, tokenHash),
@@ -88,6 +110,7 @@ export const createTunnels = (deps: TunnelsDeps): Tunnels => {
   });
   const forget = (tenantIds: readonly string[]): void => {
     visits.forget(tenantIds);
+    wakeJob(PORTS_JOB);
     connectors.recheck(tenantIds);
   };
   const changed = (tenantId: string): void => {
@@ -101,9 +124,9 @@ export const createTunnels = (deps: TunnelsDeps): Tunnels => {
     handlers: createTunnelHandlers({ ...deps, passes, changed, endConnectors: (tunnelId) => carriers().end(tunnelId) }),
     // The device has read its tunnels, or will at its next report: the row says how they fare.
     outcomes: { sync: async () => undefined },
-    jobs: [...standing.jobs, ...usage.jobs],
+    jobs: [...standing.jobs, ...usage.jobs, ...ports.jobs],
     counters: { tunnels: countTunnels },
-    edge: { hostOf: visits.hostOf },
+    edge: { hostOf: visits.hostOf, leave: ports.leave },
     ofDevice: standing,
     targetOf,
     named: findNamedTunnels,
@@ -114,7 +137,7 @@ export const createTunnels = (deps: TunnelsDeps): Tunnels => {
     forget,
     handlerOf: async (tenantId, target) => {
       const row = await targetOf(db, { tenantId } as SystemScope, target); // as: read from a row
-      return row === null ? null : visits.handlerOf(row);
+      return row === null || row.protocol === "tcp" ? null : visits.handlerOf(row);
     },
   };
 };

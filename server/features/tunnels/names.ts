@@ -8,7 +8,7 @@ const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const MAX_SERVICE = 2_048;
 const RANDOM_BYTES = 4;
 
-const invalid = (reason: string, details: Readonly<Record<string, unknown>> = {}): AppError =>
+export const invalid = (reason: string, details: Readonly<Record<string, unknown>> = {}): AppError =>
   new AppError("TUNNEL_SERVICE_INVALID", { details: { reason, ...details } });
 
 /** Names that people read aloud, of letters and digits that are told apart. */
@@ -41,9 +41,17 @@ export const judgeTunnelHostname = (given: string, { domain, slug }: { readonly 
 
 export interface Service {
   readonly service: string;
-  readonly protocol: "http" | "https";
+  readonly protocol: "http" | "https" | "tcp";
   readonly targetPort: number;
 }
+
+const PROTOCOLS: ReadonlyMap<string, Service["protocol"]> = new Map([
+  ["http:", "http"],
+  ["https:", "https"],
+  ["tcp:", "tcp"],
+]);
+/** TCP has none: 0 is refused. */
+const DEFAULT_PORT = { http: 80, https: 443, tcp: 0 } as const;
 
 const isPrivate = (host: string): boolean => {
   if (host === "localhost") return true;
@@ -57,15 +65,30 @@ const isPrivate = (host: string): boolean => {
 export const judgeService = (given: string): Service => {
   if (given.length > MAX_SERVICE || !URL.canParse(given)) throw invalid("url");
   const url = new URL(given);
-  if (url.protocol !== "http:" && url.protocol !== "https:") throw invalid("scheme", { scheme: url.protocol.replace(":", "") });
+  const protocol = PROTOCOLS.get(url.protocol);
+  if (protocol === undefined) throw invalid("scheme", { scheme: url.protocol.replace(":", "") });
   if (url.username !== "" || url.password !== "") throw invalid("credentials");
-  if (url.pathname !== "/" || url.search !== "" || url.hash !== "") throw invalid("path");
+  if ((url.pathname !== "/" && url.pathname !== "") || url.search !== "" || url.hash !== "") throw invalid("path");
   const host = url.hostname.replace(/^\[|\]$/g, "");
   if (!isPrivate(host)) throw invalid("address", { host });
-  const protocol = url.protocol === "https:" ? "https" : "http";
-  const targetPort = url.port === "" ? (protocol === "https" ? 443 : 80) : Number(url.port);
+  const targetPort = url.port === "" ? DEFAULT_PORT[protocol] : Number(url.port);
   if (targetPort === 0) throw invalid("port");
   return { service: `${protocol}://${url.hostname}:${targetPort}`, protocol, targetPort };
+};
+
+/** What comes over TCP says nothing of who it is, so its address must do. */
+export const judgeTcpAccess = ({
+  protocol,
+  accessMode,
+  allow,
+}: {
+  readonly protocol: string;
+  readonly accessMode: string;
+  readonly allow: readonly string[];
+}): void => {
+  if (protocol !== "tcp" || accessMode === "public") return;
+  if (accessMode === "token") throw invalid("tcp_without_token");
+  if (allow.length === 0) throw invalid("tcp_needs_allow");
 };
 
 export const judgeAllow = (given: readonly string[]): string[] =>

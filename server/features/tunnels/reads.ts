@@ -19,6 +19,8 @@ interface AppPort {
 
 export interface TunnelHandlersDeps extends Pick<FeatureKit, "db" | "clock" | "emit" | "plan" | "secretBox" | "enqueue"> {
   readonly domain: string;
+  /** The ports of the edge for tunnels of TCP. */
+  readonly tcpPorts: readonly number[];
   readonly edgeUrl: () => string;
   readonly passes: Passes;
   readonly knownDevices: (tx: Clients, scope: SystemScope, deviceIds: readonly string[]) => Promise<ReadonlySet<string>>;

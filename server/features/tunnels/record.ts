@@ -10,13 +10,15 @@ export const urlOf = (hostname: string, edgeUrl: string): string => {
   return `${protocol}//${hostname}${port === "" ? "" : `:${port}`}/`;
 };
 
+const tcpUrl = (port: number, edgeUrl: string): string => `tcp://${new URL(edgeUrl).hostname}:${port}`;
+
 export const createTunnelRecord =
   (edgeUrl: () => string) =>
   (row: TunnelRow): Tunnel =>
     recordOf(TunnelRecord, {
       ...row,
       id: row.tunnelId,
-      url: urlOf(row.hostname, edgeUrl()),
+      url: row.port === null ? urlOf(row.hostname, edgeUrl()) : tcpUrl(row.port, edgeUrl()),
       access: { mode: row.accessMode, allow: row.allow, tokenHint: row.tokenHint },
       limits: { requestsPerMinute: row.requestsPerMinute, connections: row.maxConnections, idleSeconds: row.idleSeconds },
       usage: {

@@ -6,7 +6,7 @@ import type { SqlTx } from "../../core/events.ts";
 import { createListing, likeLiteral } from "../../core/rows/listing.ts";
 import { given } from "../../core/rows/records.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import { statement } from "../../core/statements.ts";
+import { statement, LOCK as WAIT } from "../../core/statements.ts";
 import { useColumns } from "../../core/structures/use-counter.ts";
 
 export type TunnelRow = Row;
@@ -68,6 +68,7 @@ export type NewTunnel = Pick<
   | "protocol"
   | "service"
   | "targetPort"
+  | "port"
   | "accessMode"
   | "allow"
   | "hostHeader"
@@ -80,9 +81,21 @@ export type NewTunnel = Pick<
   | "expiresAt"
   | "createdBy"
 >;
+/** More cannot be configured, unless settings changed; then the rest is not listened for. */
+const MAX_PORTS = 2_000;
 const bytes = (given: Uint8Array): Uint8Array<ArrayBuffer> => new Uint8Array(given);
 export const insertTunnel = (db: Clients, scope: SystemScope, tunnel: NewTunnel): Promise<TunnelRow> =>
   db.for(scope).tunnel.create({ data: { ...tunnel, token: bytes(tunnel.token) } });
+
+/** Until the transaction ends, nobody else takes a port. Null: all are taken. */
+export const takeFreePort = async (tx: Tx, ports: readonly number[]): Promise<number | null> => {
+  await tx.query(WAIT, ["ports of tunnels"]);
+  const taken = new Set((await tx.system.tunnel.findMany({ where: { port: { not: null } }, select: { port: true }, take: MAX_PORTS })).map(({ port }) => port));
+  return ports.find((port) => !taken.has(port)) ?? null;
+};
+/** In whichever tenant: what a node listens for. */
+export const tunnelsWithPorts = (db: Clients): Promise<TunnelRow[]> =>
+  db.system.tunnel.findMany({ where: { port: { not: null }, status: { not: "stopped" } }, orderBy: { port: "asc" }, take: MAX_PORTS });
 
 export type TunnelPatch = Partial<
   Pick<

@@ -56,6 +56,7 @@ export const UNIQUE_INDEXES: Readonly<Record<string, IndexMeaning>> = {
   mesh_routers_pkey: WITH_PARENT,
   tunnels_pkey: GENERATED,
   tunnels_token_hash_key: GENERATED,
+  tunnels_port_key: NUMBERED,
   tunnel_carriers_pkey: GENERATED,
   alert_channels_pkey: GENERATED,
   alert_notifications_pkey: GENERATED,

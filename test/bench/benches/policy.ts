@@ -1,6 +1,6 @@
 // One run of a backup policy over simulated devices: how long it takes, and what other calls notice of it.
 import { randomUUID } from "node:crypto";
-import { createHttp, createRandom, systemTime as time } from "../../../agent-sim/agent/index.ts";
+import { createHttp, createRandom, pause, systemTime as time } from "../../../agent-sim/agent/index.ts";
 import { createAgentGroup } from "../../../agent-sim/fleet/agent-group.ts";
 import { createCommandTracker } from "../../../agent-sim/fleet/command-tracker.ts";
 import { createDeploymentPortal, deployAll, ordersFor } from "../../../agent-sim/fleet/deployments.ts";
@@ -23,8 +23,10 @@ const CONNECT_WITHIN_MS = 120_000;
 const DEPLOY_WITHIN_MS = 300_000;
 const RUN_WITHIN_MS = 300_000;
 const CALLERS = 16;
-/** Long enough for some hundred calls, and short enough to lie within a run. */
-const WINDOW_MS = 5_000;
+/** Long enough for a thousand calls, and short enough to lie within a run. */
+const WINDOW_MS = 10_000;
+/** The agents have told what the gateway asked of them before. */
+const SETTLE_MS = 10_000;
 
 const ACTIVE = "select count(*)::int as active from apps where tenant_id = $1 and status = 'running'";
 const RUN = "select status, completed, ended_at is not null as ended from backup_runs where tenant_id = $1 and run_id = $2";
@@ -71,6 +73,7 @@ export const policy = (stage: BenchStage, { devices, rounds, callsPerSecond }: P
         return (await caller.run({ warmMs: 0, windowMs: WINDOW_MS, connections: CALLERS, rate: callsPerSecond })).p99Ms;
       };
       const measure = async () => {
+        await pause(time, SETTLE_MS);
         const alone = await p99();
         const startedMs = performance.now();
         const { runId } = await post(`/backup-policies/${String(policyId)}/run`, {});

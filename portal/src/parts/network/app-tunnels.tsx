@@ -45,7 +45,7 @@ const WithTunnel = ({ port: { name }, tunnel }: { readonly port: Port; readonly 
       <Link to="/network/tunnels/$tunnelId" params={{ tunnelId }} aria-label={text.detailsNamed(name)}>
         {text.details}
       </Link>
-      {isOpenTunnel(tunnel) ? (
+      {tunnel.protocol === "tcp" ? null : isOpenTunnel(tunnel) ? (
         <a href={url} target="_blank" rel="noreferrer" data-kind="button" data-size="small" aria-label={text.openNamed(name)}>
           {text.open}
         </a>

@@ -19,7 +19,7 @@ export interface TunnelWishes {
   readonly limits: Tunnel["limits"];
   readonly expiresAt: string | null;
   /** Undefined: connectors serve it. */
-  readonly device: { readonly deviceId: string; readonly targetPort: number } | undefined;
+  readonly device: { readonly deviceId: string; readonly targetPort: number; readonly protocol: Tunnel["protocol"] } | undefined;
   readonly service: string | undefined;
 }
 
@@ -49,6 +49,7 @@ export const TunnelForm = ({ of, submit, action, onSubmit, onCancel }: TunnelFor
   const modes = text.modeOptions.filter(([mode]) => mode !== "public" || mayPublish || of?.access.mode === "public");
   const send = (fields: FormData): void => {
     const [deviceId] = picked;
+    const protocol = text.protocols.find(([each]) => each === fields.get("protocol"))?.[0] ?? "http";
     const [hostname, service, until] = [typed(fields, "hostname"), typed(fields, "service"), typed(fields, "expiresAt")];
     onSubmit({
       name: typed(fields, "name"),
@@ -65,7 +66,7 @@ export const TunnelForm = ({ of, submit, action, onSubmit, onCancel }: TunnelFor
         idleSeconds: limitIn(fields, "idleSeconds"),
       },
       expiresAt: until === "" ? null : new Date(until).toISOString(),
-      device: byDevice && deviceId !== undefined ? { deviceId, targetPort: Number(fields.get("targetPort")) } : undefined,
+      device: byDevice && deviceId !== undefined ? { deviceId, targetPort: Number(fields.get("targetPort")), protocol } : undefined,
     });
   };
   return (
@@ -87,6 +88,7 @@ export const TunnelForm = ({ of, submit, action, onSubmit, onCancel }: TunnelFor
         <>
           <PickDevices label={text.device} picked={picked} onChange={(ids) => setPicked(ids.slice(-1))} />
           <TextField label={text.port} name="targetPort" type="number" required min={1} max={65_535} hint={text.portHint} />
+          <SelectField label={text.protocol} name="protocol" options={text.protocols} hint={text.protocolHint} />
         </>
       ) : null}
       <TextField label={text.name} name="name" required maxLength={60} defaultValue={of?.name} />

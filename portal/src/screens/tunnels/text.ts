@@ -48,6 +48,13 @@ export const text = {
   ] as const,
   port: "Port on the device",
   portHint: "The service is reached at this port of the device itself.",
+  protocol: "It speaks",
+  protocols: [
+    ["http", "HTTP"],
+    ["https", "HTTPS"],
+    ["tcp", "Anything over TCP"],
+  ] as const,
+  protocolHint: "TCP gets a port of the edge, and lets in addresses instead of people.",
   service: "Service",
   serviceHint: "As the device sees it, such as http://127.0.0.1:3000.",
   label: "Host name",

@@ -247,7 +247,7 @@ export const TunnelScreen = () => {
                 {text.change}
               </button>
             ) : null}
-            <OpenTunnel tunnel={tunnel} />
+            {tunnel.protocol === "tcp" ? null : <OpenTunnel tunnel={tunnel} />}
           </>
         )
       }

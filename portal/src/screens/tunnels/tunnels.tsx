@@ -61,7 +61,11 @@ export const TunnelsScreen = () => {
         phone: true,
         cell: (tunnel) => <Status {...tunnelState(tunnel)} />,
       },
-      { title: text.address, width: "minmax(0, 1.4fr)", cell: ({ hostname }) => <span title={hostname}>{hostname}</span> },
+      {
+        title: text.address,
+        width: "minmax(0, 1.4fr)",
+        cell: ({ protocol, hostname, url }) => (protocol === "tcp" ? url : <span title={hostname}>{hostname}</span>),
+      },
       { title: text.device, cell: ({ deviceId }) => (deviceId === undefined ? text.connectors : nameOf(deviceId)) },
       { title: text.access, width: "minmax(0, 0.8fr)", cell: ({ access: { mode } }) => text.modes[mode] },
     ],

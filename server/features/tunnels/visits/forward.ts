@@ -5,6 +5,7 @@ import { DialFailure } from "../../../core/ports/carriers.ts";
 import type { EdgeError, EdgeRequest, EdgeResponse } from "../../../core/ports/edge.ts";
 import { BAD_TARGET, BROKEN, dialErrorOf, TOO_SLOW } from "./failures.ts";
 import { headersObject, toService, toVisitor } from "./headers.ts";
+import { joinStreams } from "./join-streams.ts";
 import type { Pool, ServedTunnel } from "./pool.ts";
 
 export interface ForwardDeps {
@@ -135,22 +136,7 @@ export const createForward = ({ pool, refuse, refuseSocket, settings }: ForwardD
       socket.write(headOf(from, toVisitor(from.rawHeaders, request.host, new Set(["connection", "upgrade"]))));
       if (first.length > 0) socket.write(first);
       if (head.length > 0) stream.write(head);
-      const idle = setTimeout(() => socket.destroy(), visit.idleMs ?? settings.upgradedIdleMs);
-      for (const [one, other, passed] of [
-        [socket, stream, (length: number) => visit.passed(length, 0)],
-        [stream, socket, (length: number) => visit.passed(0, length)],
-      ] as const) {
-        one.on("data", ({ length }: Buffer) => {
-          idle.refresh();
-          passed(length);
-        });
-        one.on("error", () => undefined);
-        one.on("close", () => {
-          clearTimeout(idle);
-          other.destroy();
-        });
-        one.pipe(other);
-      }
+      joinStreams(socket, stream, { idleMs: visit.idleMs ?? settings.upgradedIdleMs, passed: visit.passed });
     });
     upstream.end();
   };

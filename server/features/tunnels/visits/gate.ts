@@ -50,6 +50,25 @@ const one = (value: string | readonly string[] | undefined): string | undefined 
 /** Never another host: a path that begins with two slashes would be one. */
 const localPath = (path: string): string => `/${path.replace(/^[/\\]+/, "")}`;
 
+/** The block list speaks of addresses and of members; it is in memory, so every request asks it. */
+const isBlocked = (list: ReturnType<VisitGateDeps["blocks"]>, { tenantId }: TunnelRow, ip: string, userId?: string): boolean =>
+  list.any && (list.refusesAddress(ip) || list.refuses({ tenantId, ip, principal: { kind: "user", ...(userId === undefined ? {} : { userId }) } }));
+const isExpected = ({ allow }: TunnelRow, ip: string): boolean => {
+  if (allow.length === 0) return true;
+  const address = parseAddress(ip);
+  return address !== null && allow.some((network) => (network.includes("/") ? networkTest(network)(address) : network === address.toString()));
+};
+
+/** Whether anybody from this address may come now; null: yes. */
+export const createAddressGate =
+  ({ clock, blocks }: Pick<VisitGateDeps, "clock" | "blocks">) =>
+  (tunnel: TunnelRow, ip: string): EdgeError | null => {
+    if (tunnel.expiresAt !== null && tunnel.expiresAt <= clock.now()) return EXPIRED;
+    if (tunnel.status === "stopped") return STOPPED;
+    if (!isExpected(tunnel, ip)) return NOT_ALLOWED;
+    return isBlocked(blocks(), tunnel, ip) ? BLOCKED : null;
+  };
+
 export const createGate = ({ clock, passes, call, publicUrl, isMember, useCode, blocks }: VisitGateDeps) => {
   const answers = new LRUCache<string, { readonly at: number; readonly may: Promise<boolean> }>({ max: MAX_ANSWERS });
 
@@ -68,14 +87,9 @@ export const createGate = ({ clock, passes, call, publicUrl, isMember, useCode, 
       const { status } = await call({ method: "GET", path: `/v1/tunnels/${tunnelId}/enter`, headers, ip });
       return status === 303;
     });
-  /** The block list speaks of addresses and of members; it is in memory, so every request asks it. */
-  const isBlocked = ({ tenantId }: TunnelRow, ip: string, userId?: string): boolean => {
-    const list = blocks();
-    return list.any && (list.refusesAddress(ip) || list.refuses({ tenantId, ip, principal: { kind: "user", ...(userId === undefined ? {} : { userId }) } }));
-  };
   const isGoodHolder = (tunnel: TunnelRow, holder: PassHolder, ip: string): boolean | Promise<boolean> => {
     if ("token" in holder) return holder.token === tunnel.tokenHash;
-    return !isBlocked(tunnel, ip, holder.userId) && lately(`${tunnel.tunnelId}|${holder.userId}`, () => isMember(tunnel, holder.userId));
+    return !isBlocked(blocks(), tunnel, ip, holder.userId) && lately(`${tunnel.tunnelId}|${holder.userId}`, () => isMember(tunnel, holder.userId));
   };
 
   const cookieFor = (tunnel: TunnelRow, holder: PassHolder, secure: boolean): string =>
@@ -108,12 +122,6 @@ export const createGate = ({ clock, passes, call, publicUrl, isMember, useCode, 
     return holder !== null && (await isGoodHolder(tunnel, holder, ip));
   };
 
-  const isExpected = ({ allow }: TunnelRow, ip: string): boolean => {
-    if (allow.length === 0) return true;
-    const address = parseAddress(ip);
-    return address !== null && allow.some((network) => (network.includes("/") ? networkTest(network)(address) : network === address.toString()));
-  };
-
   const forToken = async (tunnel: TunnelRow, request: EdgeRequest): Promise<Entrance> =>
     byToken(tunnel, request) ?? ((await byCookie(tunnel, request)) ? IN : refused(NEEDS_TOKEN));
   const forMembers = async (tunnel: TunnelRow, request: EdgeRequest): Promise<Entrance> => {
@@ -125,11 +133,10 @@ export const createGate = ({ clock, passes, call, publicUrl, isMember, useCode, 
     return { kind: "sent", location: `${publicUrl()}/v1/tunnels/${tunnel.tunnelId}/enter?path=${encodeURIComponent(path)}` };
   };
 
+  const judgeAddress = createAddressGate({ clock, blocks });
   return async (tunnel: TunnelRow, request: EdgeRequest): Promise<Entrance> => {
-    if (tunnel.expiresAt !== null && tunnel.expiresAt <= clock.now()) return refused(EXPIRED);
-    if (tunnel.status === "stopped") return refused(STOPPED);
-    if (!isExpected(tunnel, request.ip)) return refused(NOT_ALLOWED);
-    if (isBlocked(tunnel, request.ip)) return refused(BLOCKED);
+    const closed = judgeAddress(tunnel, request.ip);
+    if (closed !== null) return refused(closed);
     if (tunnel.accessMode === "public") return IN;
     if (request.path === ENTER) return enter(tunnel, request);
     return tunnel.accessMode === "token" ? forToken(tunnel, request) : forMembers(tunnel, request);

@@ -8,7 +8,7 @@ import type { TunnelRow } from "../store.ts";
 import type { TunnelUsage } from "../usage.ts";
 import { createForward, type ForwardDeps, type Visit } from "./forward.ts";
 import { cookieName, createGate, type Entrance, type VisitGateDeps } from "./gate.ts";
-import { createVisitLimits } from "./limits.ts";
+import type { VisitLimits } from "./limits.ts";
 import { createPool } from "./pool.ts";
 
 export interface VisitsDeps extends VisitGateDeps {
@@ -19,6 +19,7 @@ export interface VisitsDeps extends VisitGateDeps {
   readonly find: (hostname: string) => Promise<TunnelRow | null>;
   /** Counts what passes. */
   readonly use: TunnelUsage["add"];
+  readonly limits: VisitLimits;
   /** All names of tunnels end so. */
   readonly domain: string;
   readonly settings?: Partial<ForwardDeps["settings"]> | undefined;
@@ -29,15 +30,14 @@ interface Entry {
   readonly tunnel: TunnelRow | null;
 }
 
-const SETTINGS: ForwardDeps["settings"] = { answerMs: 100_000, idleMs: 100_000, upgradedIdleMs: 3_600_000 };
+export const SETTINGS: ForwardDeps["settings"] = { answerMs: 100_000, idleMs: 100_000, upgradedIdleMs: 3_600_000 };
 const MAX_ENTRIES = 10_000;
 // Hints clear entries at once, and may get lost.
 const KNOWN_MS = 30_000;
 const UNKNOWN_MS = 5_000;
 
-export const createVisits = ({ clock, carriers, pages, find, use, domain, settings, ...deps }: VisitsDeps) => {
+export const createVisits = ({ clock, carriers, pages, find, use, limits, domain, settings, ...deps }: VisitsDeps) => {
   const known = new LRUCache<string, Entry>({ max: MAX_ENTRIES });
-  const limits = createVisitLimits(clock);
   const pool = createPool(carriers);
   const gate = createGate({ clock, ...deps });
   const forward = createForward({ pool, ...pages, settings: { ...SETTINGS, ...settings } });
@@ -93,7 +93,7 @@ export const createVisits = ({ clock, carriers, pages, find, use, domain, settin
     hostOf: async (host: string): Promise<EdgeHandler | null> => {
       if (!host.endsWith(`.${domain}`)) return null;
       const tunnel = await tunnelOf(host);
-      return tunnel === null ? null : handlerOf(tunnel);
+      return tunnel === null || tunnel.protocol === "tcp" ? null : handlerOf(tunnel);
     },
     /** Something of these tenants has changed. */
     forget: (tenantIds: Iterable<string>): void => {
