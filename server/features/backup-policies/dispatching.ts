@@ -15,7 +15,7 @@ import { type BusyRow, countBusy, findQueued, type QueuedRow, saveItem } from ".
 export const WAIT_SECONDS = { skip: 3_600, run_once: DAY_SECONDS } as const;
 const PER_POLICY = 20;
 const PER_TENANT = 100;
-/** Of a run: as many as can begin at once, and more that are due no more. */
+/** The apps of one run in one look: as many as can begin at once, and more that are due no more. */
 const PER_RUN = 100;
 
 export interface DispatchDeps {

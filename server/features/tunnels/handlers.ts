@@ -8,7 +8,7 @@ import { newId } from "../../core/ids.ts";
 import { orderOf } from "../../core/ports/command-outcomes.ts";
 import { given } from "../../core/rows/records.ts";
 import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts";
-import { invalid, judgeAllow, judgeService, judgeTcpAccess, judgeTunnelHostname, randomHostname, type Service } from "./names.ts";
+import { badService, judgeAllow, judgeService, judgeTcpAccess, judgeTunnelHostname, randomHostname, type Service } from "./names.ts";
 import { aboutOf, createTokens, createTunnelReads, type TunnelHandlers, type TunnelHandlersDeps, unknownTunnel } from "./reads.ts";
 import { createTunnelRecord } from "./record.ts";
 import { changeTunnel, deleteTunnel, findTunnelByHostname, insertTunnel, lockTunnel, type TunnelPatch, type TunnelRow, takeFreePort } from "./store.ts";
@@ -48,9 +48,9 @@ interface Change extends Wanted {
 /** A port of the edge, where visitors cannot name a host. */
 const portFor = async (tx: Tx, { protocol }: Service, tcpPorts: readonly number[]): Promise<number | null> => {
   if (protocol !== "tcp") return null;
-  if (tcpPorts.length === 0) throw invalid("tcp_not_offered", { setting: "TUNNEL_TCP_PORTS" });
+  if (tcpPorts.length === 0) throw badService("tcp_not_offered", { setting: "TUNNEL_TCP_PORTS" });
   const port = await takeFreePort(tx, tcpPorts);
-  if (port === null) throw invalid("tcp_ports_taken");
+  if (port === null) throw badService("tcp_ports_taken");
   return port;
 };
 
@@ -142,7 +142,7 @@ export const createTunnelHandlers = (deps: TunnelHandlersDeps): TunnelHandlers =
     if (access !== undefined) checkPublish(scope, access.mode);
     const target = service === undefined ? null : judgeService(service);
     // Visitors of one find the other in another way.
-    if (target !== null && (target.protocol === "tcp") !== (row.protocol === "tcp")) throw invalid("protocol", { from: row.protocol, to: target.protocol });
+    if (target !== null && (target.protocol === "tcp") !== (row.protocol === "tcp")) throw badService("protocol", { from: row.protocol, to: target.protocol });
     const moves = hostname !== undefined && judgeTunnelHostname(hostname, { domain, slug: scope.tenant.slug }) !== row.hostname;
     const settings = settingsOf(input);
     judgeTcpAccess({ ...row, ...settings });

@@ -89,7 +89,12 @@ export const createTunnels = (deps: TunnelsDeps): Tunnels => {
   const limits = createVisitLimits(deps.clock);
   const ports = createTunnelPorts({
     ...deps,
-    ...{ carriers: dial, use: usage.add, limits, host: deps.edgeHost, ports: deps.tcpPorts, find: () => tunnelsWithPorts(db) },
+    carriers: dial,
+    use: usage.add,
+    limits,
+    host: deps.edgeHost,
+    ports: deps.tcpPorts,
+    find: () => tunnelsWithPorts(db),
     idleMs: deps.settings?.upgradedIdleMs ?? SETTINGS.upgradedIdleMs,
   });
   const visits = createVisits({

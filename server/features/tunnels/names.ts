@@ -8,7 +8,7 @@ const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const MAX_SERVICE = 2_048;
 const RANDOM_BYTES = 4;
 
-export const invalid = (reason: string, details: Readonly<Record<string, unknown>> = {}): AppError =>
+export const badService = (reason: string, details: Readonly<Record<string, unknown>> = {}): AppError =>
   new AppError("TUNNEL_SERVICE_INVALID", { details: { reason, ...details } });
 
 /** Names that people read aloud, of letters and digits that are told apart. */
@@ -33,9 +33,9 @@ export const judgeTunnelHostname = (given: string, { domain, slug }: { readonly 
   const own = `--${slug}`;
   const name = asked.endsWith(own) ? asked.slice(0, -own.length) : asked;
   // The first `--` divides name and tenant, so a name holds none.
-  if (!LABEL.test(name) || name.includes("--")) throw invalid("hostname", { hostname: given.slice(0, 253) });
+  if (!LABEL.test(name) || name.includes("--")) throw badService("hostname", { hostname: given.slice(0, 253) });
   const label = `${name}${own}`;
-  if (!LABEL.test(label)) throw invalid("hostname_too_long", { hostname: given.slice(0, 253) });
+  if (!LABEL.test(label)) throw badService("hostname_too_long", { hostname: given.slice(0, 253) });
   return `${label}${suffix}`;
 };
 
@@ -63,16 +63,16 @@ const isPrivate = (host: string): boolean => {
 
 /** A URL as the device sees it. What the device may reach, its agent decides again. */
 export const judgeService = (given: string): Service => {
-  if (given.length > MAX_SERVICE || !URL.canParse(given)) throw invalid("url");
+  if (given.length > MAX_SERVICE || !URL.canParse(given)) throw badService("url");
   const url = new URL(given);
   const protocol = PROTOCOLS.get(url.protocol);
-  if (protocol === undefined) throw invalid("scheme", { scheme: url.protocol.replace(":", "") });
-  if (url.username !== "" || url.password !== "") throw invalid("credentials");
-  if ((url.pathname !== "/" && url.pathname !== "") || url.search !== "" || url.hash !== "") throw invalid("path");
+  if (protocol === undefined) throw badService("scheme", { scheme: url.protocol.replace(":", "") });
+  if (url.username !== "" || url.password !== "") throw badService("credentials");
+  if ((url.pathname !== "/" && url.pathname !== "") || url.search !== "" || url.hash !== "") throw badService("path");
   const host = url.hostname.replace(/^\[|\]$/g, "");
-  if (!isPrivate(host)) throw invalid("address", { host });
+  if (!isPrivate(host)) throw badService("address", { host });
   const targetPort = url.port === "" ? DEFAULT_PORT[protocol] : Number(url.port);
-  if (targetPort === 0) throw invalid("port");
+  if (targetPort === 0) throw badService("port");
   return { service: `${protocol}://${url.hostname}:${targetPort}`, protocol, targetPort };
 };
 
@@ -87,13 +87,13 @@ export const judgeTcpAccess = ({
   readonly allow: readonly string[];
 }): void => {
   if (protocol !== "tcp" || accessMode === "public") return;
-  if (accessMode === "token") throw invalid("tcp_without_token");
-  if (allow.length === 0) throw invalid("tcp_needs_allow");
+  if (accessMode === "token") throw badService("tcp_without_token");
+  if (allow.length === 0) throw badService("tcp_needs_allow");
 };
 
 export const judgeAllow = (given: readonly string[]): string[] =>
   given.map((text) => {
     const network = canonicalNetwork(text.trim());
-    if (network === null) throw invalid("allow", { network: text.slice(0, 64) });
+    if (network === null) throw badService("allow", { network: text.slice(0, 64) });
     return network;
   });

@@ -161,7 +161,7 @@ const FIND_QUEUED = statement<QueuedRow>(
       order by expired desc, i.due_at limit $2) i
     where r.ended_at is null and r.retained_at is null order by i.due_at`,
 );
-/** Of each run, what is due on devices that are there, and what is due no more. A run with many apps keeps no other waiting. */
+/** The next apps of each run that are due on devices that are there, and those that are due no more. A run with many apps keeps no other waiting. */
 export const findQueued = (tx: SqlTx, now: Date, perRun: number): Promise<QueuedRow[]> => tx.query(FIND_QUEUED, [now, perRun]);
 
 export interface BusyRow {
