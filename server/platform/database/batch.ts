@@ -32,6 +32,10 @@ interface Waiting<I, O> {
   timer: NodeJS.Timeout | undefined;
 }
 
+/** A batch that takes longer is followed by a smaller one. Far below what a transaction may take: one that is too large fails as a whole, and so would the next. */
+const SLOW_MS = 2_000;
+const GROWTH = 1.25;
+
 /** Timers of equal length share one list, so limits come in steps. */
 const STEP_MS = 50;
 
@@ -43,13 +47,20 @@ export const createBatch = <I, O>(
   let running = 0;
   let scheduled = false;
   let nextAtMs = 0;
+  /** What a call costs depends on what its feature does with it, and on how busy everything is. */
+  let size = maxSize;
+  const adapt = (count: number, tookMs: number): void => {
+    size = tookMs > SLOW_MS ? Math.max(1, Math.min(size, Math.floor((count * SLOW_MS) / tookMs))) : Math.min(maxSize, Math.ceil(size * GROWTH));
+  };
 
   const run = async (calls: readonly Waiting<I, O>[]): Promise<void> => {
     const items = calls.map(({ item }) => item);
     const settle = () => splitBatchOnFailure(items, flush, (error) => !neverSplit && failsAlone(error));
     const work = new Work(workClass, CALL_BUDGET_MS);
+    const startedMs = performance.now();
     const results = await runAs(work, settle);
     work.end();
+    adapt(calls.length, performance.now() - startedMs);
     for (const [index, result] of results.entries()) {
       const call = calls[index];
       clearTimeout(call?.timer);
@@ -62,13 +73,13 @@ export const createBatch = <I, O>(
     scheduled = false;
     while (running < maxConcurrent && waiting.length > 0) {
       const nowMs = performance.now();
-      if (nowMs < nextAtMs && waiting.length < maxSize) {
+      if (nowMs < nextAtMs && waiting.length < size) {
         schedule(nextAtMs - nowMs);
         return;
       }
       if (waiting.some(({ isOver }) => isOver)) waiting = waiting.filter(({ isOver }) => !isOver);
-      const calls = waiting.slice(0, maxSize);
-      waiting = waiting.slice(maxSize);
+      const calls = waiting.slice(0, size);
+      waiting = waiting.slice(size);
       if (calls.length === 0) return;
       nextAtMs = calls.length > 1 ? nowMs + paceMs : nowMs;
       running += 1;

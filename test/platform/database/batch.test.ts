@@ -1,5 +1,5 @@
 // Batches: which calls share one, that a bad call fails alone, and when calls are refused.
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { currentWork, runAs, Work } from "../../../server/core/work.ts";
 import { createBatch } from "../../../server/platform/database/batch.ts";
 import { failureOf, MEANINGS } from "../../../server/platform/database/db-errors.ts";
@@ -50,6 +50,34 @@ test("batches never exceed their maximum size or concurrency", async () => {
   await Promise.all(Array.from({ length: 10 }, (_, index) => call(index)));
   expect(most).toBe(2);
   expect(Math.max(...sizes)).toBe(3);
+});
+
+test("calls that each take long come in smaller batches, so that none fails as a whole again and again, and in large ones later", async () => {
+  const clock = vi.spyOn(performance, "now");
+  let [nowMs, eachMs] = [0, 50];
+  clock.mockImplementation(() => nowMs);
+  const sizes: number[] = [];
+  const call = createBatch(
+    async (items: readonly number[]) => {
+      sizes.push(items.length);
+      nowMs += items.length * eachMs;
+      // As a transaction that takes too long.
+      if (items.length * eachMs > 5_000) throw Object.assign(new Error("terminating connection"), { code: "25P03" });
+      return items;
+    },
+    { ...bounds, maxSize: 500, maxWaiting: 10_000 },
+  );
+  const all = () => Promise.allSettled(Array.from({ length: 1_000 }, (_, index) => call(index)));
+  try {
+    expect((await all()).filter(({ status }) => status === "rejected").length).toBe(500);
+    expect([sizes[0], Math.max(...sizes.slice(1))]).toEqual([500, 50]);
+    eachMs = 1;
+    sizes.length = 0;
+    expect((await all()).every(({ status }) => status === "fulfilled")).toBe(true);
+    expect(Math.max(...sizes)).toBeGreaterThan(100);
+  } finally {
+    clock.mockRestore();
+  }
 });
 
 test("a bad item fails alone", async () => {
