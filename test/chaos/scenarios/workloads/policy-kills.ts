@@ -1,5 +1,5 @@
 // Runs of backup policies over many simulated devices while nodes and PostgreSQL are killed and connections are cut: each run and each backup ends, what is
-// called complete is in the device's repository, and retention deletes what no rule keeps and never the last good one. `--agents 10000` takes about ten minutes.
+// called complete is in the device's repository, and retention deletes what no rule keeps and never the last good one. A scenario has ten minutes, which is enough for some hundred devices.
 import { randomUUID } from "node:crypto";
 import { callWithRetry, createRandom, pause, type Random, systemTime as time } from "../../../../agent-sim/agent/index.ts";
 import { deployAll, ordersFor } from "../../../../agent-sim/fleet/deployments.ts";
@@ -17,6 +17,10 @@ const CONTROL_DEVICES = 48;
 const APPS_PER_POLICY = 1_000;
 const MANY = 1_000;
 const ROUNDS_UNDER_FIRE = 2;
+/** Between two troubles; more agents take longer to come to themselves. */
+const LEAST_MS = 500;
+const MORE_MS = 4_000;
+const AGENTS_OF_A_KILL = 120;
 const TIMEOUT_SECONDS = 600;
 const CALLS_MS = 180_000;
 const LANES = 16;
@@ -82,11 +86,11 @@ const TROUBLES: readonly Trouble[] = [
 
 /** Runs each policy once, in trouble until nothing is open or the time is over. Returns the number of faults. */
 const runAll = async (stage: Stage, policyIds: readonly string[], troubles: readonly Trouble[]): Promise<number> => {
-  const { rig, random, restMs } = stage;
+  const { rig, fleet, random, restMs } = stage;
   const state = { over: false, faults: 0 };
   const make = async (): Promise<void> => {
     for (; !state.over && troubles.length > 0; state.faults += 1) {
-      await pause(time, 500 + random() * 4_000);
+      await pause(time, (LEAST_MS + random() * MORE_MS) * Math.max(1, fleet.members.length / AGENTS_OF_A_KILL));
       if (!state.over) await troubles[state.faults % troubles.length]?.(stage, state.faults);
     }
   };
