@@ -64,14 +64,20 @@ interface BackupConfig {
 
 type Given = Readonly<Record<string, string | undefined>>;
 
+/** The ports of our own listeners, with their defaults. A tunnel that got one of them would never open, or keep us from starting. */
+const ownPorts = ({ PORT = "8080", INTERNAL_PORT = "8081", EDGE_PORT = "8082", EDGE_HTTP_PORT = "" }: Given): ReadonlySet<number> =>
+  new Set([PORT, INTERNAL_PORT, EDGE_PORT, EDGE_HTTP_PORT].map(Number));
+
 /** Scripts of a tunnel's page must never share a site or a cookie with the console. */
 export const edgeRelations = (given: Given): readonly string[] => {
   const { EDGE_TLS_CERT_FILE: cert, EDGE_TLS_KEY_FILE: key, TUNNEL_DOMAIN: domain, PUBLIC_URL: url } = given;
   const host = url !== undefined && URL.canParse(url) ? new URL(url).hostname : undefined;
+  const taken = (portRanges.safeParse(given["TUNNEL_TCP_PORTS"]).data ?? []).filter((tcpPort) => ownPorts(given).has(tcpPort));
   const holds = domain !== undefined && host !== undefined && (host === domain || host.endsWith(`.${domain}`));
   return [
     ...(cert !== undefined && key === undefined ? ["EDGE_TLS_KEY_FILE: is required with EDGE_TLS_CERT_FILE"] : []),
     ...(key !== undefined && cert === undefined ? ["EDGE_TLS_CERT_FILE: is required with EDGE_TLS_KEY_FILE"] : []),
+    ...(taken.length > 0 ? [`TUNNEL_TCP_PORTS: must not name ports of the gateway itself: ${taken.join(", ")}`] : []),
     ...(holds ? ["TUNNEL_DOMAIN: must not hold the host of PUBLIC_URL; take a domain of its own, so that apps and the console share no cookies"] : []),
   ];
 };

@@ -36,6 +36,16 @@ describe("the configuration", () => {
     expect([config.DATABASE_URL, config.REDIS_URL, config.OIDC_ISSUER, config.MASTER_KEY]).toEqual([undefined, undefined, undefined, undefined]);
   });
 
+  test("the ports of tunnels are ports and ranges, a thousand at most, and none of the gateway's own", () => {
+    expect(readConfig({ TUNNEL_TCP_PORTS: "20002, 20000-20002,5432" }).TUNNEL_TCP_PORTS).toEqual([5_432, 20_000, 20_001, 20_002]);
+    expect(readConfig({}).TUNNEL_TCP_PORTS).toEqual([]);
+    for (const bad of ["0", "65536", "20000-", "20010-20000", "20000-29999", "x", "1-600,2001-2600"])
+      expect(problemsOf({ TUNNEL_TCP_PORTS: bad })).toEqual([expect.stringMatching(/^TUNNEL_TCP_PORTS: must be ports and ranges/)]);
+    expect(problemsOf({ TUNNEL_TCP_PORTS: "8080-8085", EDGE_HTTP_PORT: "8084" })).toEqual([
+      "TUNNEL_TCP_PORTS: must not name ports of the gateway itself: 8080, 8081, 8082, 8084",
+    ]);
+  });
+
   test("only where nothing is set up, whoever signs in by the first link is an administrator, unless others are named", () => {
     expect(readConfig({}).ADMIN_USERS).toEqual(["local-admin"]);
     expect(readConfig({ ADMIN_USERS: "eva" }).ADMIN_USERS).toEqual(["eva"]);

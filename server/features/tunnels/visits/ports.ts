@@ -74,7 +74,7 @@ export const createTunnelPorts = ({ clock, carriers, find, limits, use, host, po
     const place: Listening = { tunnel, server, sockets: new Set() };
     server.on("connection", (socket) => accept(place, socket));
     server.on("error", (error: NodeJS.ErrnoException) => {
-      listening.delete(port);
+      if (listening.get(port) === place) listening.delete(port);
       // Another process of this machine serves it, or will be told by its own look.
       if (error.code !== "EADDRINUSE") onError(error);
     });
