@@ -12,4 +12,9 @@ export const createTunnelUsage = ({ db, clock }: { readonly db: SqlTx; readonly 
   const flush: Job = { name: "tunnels.usage", everyMs: EVERY_MS, run: () => counter.flush((used) => addTunnelUse(db, used, clock.now())) };
   return { add: counter.add, jobs: [flush] };
 };
+/** Counts one visit. The result counts its bytes. */
+export const countVisit = (use: TunnelUsage["add"], tunnelId: string): ((bytesIn: number, bytesOut: number) => void) => {
+  use(tunnelId, { requests: 1, bytesIn: 0, bytesOut: 0 });
+  return (bytesIn, bytesOut) => use(tunnelId, { requests: 0, bytesIn, bytesOut });
+};
 export type TunnelUsage = ReturnType<typeof createTunnelUsage>;

@@ -119,7 +119,7 @@ test("whose address may not come is reset, also when it was there before", async
 
 test("a stop, the end of its time and a deletion end its connections and close its port, and a start opens it again", async () => {
   const made = await open();
-  const ends: readonly [object | null, object][] = [
+  const ends: readonly [object, object][] = [
     [{ status: "stopped" }, { status: "active" }],
     [{ expiresAt: "2020-01-01T00:00:00Z" }, { expiresAt: null }],
   ];
@@ -128,7 +128,7 @@ test("a stop, the end of its time and a deletion end its connections and close i
     staying.on("error", () => undefined);
     await once(staying, "data");
     const gone = once(staying, "close");
-    await ask("PATCH", `/tunnels/${made.tunnelId}`, end ?? {});
+    await ask("PATCH", `/tunnels/${made.tunnelId}`, end);
     await gone;
     expect(await visit(made.port, "x")).toBeNull();
     await ask("PATCH", `/tunnels/${made.tunnelId}`, begin);

@@ -25,8 +25,7 @@ export interface DockerEngine {
   readonly environment: Readonly<Record<string, string>>;
   /** Runs docker and returns its output. */
   docker(...words: readonly string[]): Promise<string>;
-  /** Makes an image that has busybox and nothing else. */
-  /** `changes` are lines of a Dockerfile, such as `VOLUME /data`. */
+  /** Makes an image that has busybox and nothing else. `changes` are lines of a Dockerfile, such as `VOLUME /data`. */
   makeImage(name: string, ...changes: readonly string[]): Promise<void>;
   close(): Promise<void>;
 }

@@ -5,11 +5,11 @@ import type { Clock } from "../../../core/clock.ts";
 import type { Carriers } from "../../../core/ports/carriers.ts";
 import { type EdgeHandler, type EdgePages, type EdgeRequest, type EdgeResponse, hasLeft } from "../../../core/ports/edge.ts";
 import type { TunnelRow } from "../store.ts";
-import type { TunnelUsage } from "../usage.ts";
+import { countVisit, type TunnelUsage } from "../usage.ts";
 import { createForward, type ForwardDeps, type Visit } from "./forward.ts";
 import { cookieName, createGate, type Entrance, type VisitGateDeps } from "./gate.ts";
 import type { VisitLimits } from "./limits.ts";
-import { createPool } from "./pool.ts";
+import { createPool, servedBy } from "./pool.ts";
 
 export interface VisitsDeps extends VisitGateDeps {
   readonly clock: Clock;
@@ -52,13 +52,10 @@ export const createVisits = ({ clock, carriers, pages, find, use, limits, domain
   };
 
   const visitOf = (tunnel: TunnelRow, request: EdgeRequest): Visit => {
-    const { tunnelId, deviceId } = tunnel;
-    const key = deviceId === null || carriers.has(tunnelId) ? tunnelId : deviceId;
     const host = tunnel.hostHeader === "service" ? new URL(tunnel.service).host : request.authority;
-    use(tunnelId, { requests: 1, bytesIn: 0, bytesOut: 0 });
-    const passed = (bytesIn: number, bytesOut: number): void => use(tunnelId, { requests: 0, bytesIn, bytesOut });
+    const passed = countVisit(use, tunnel.tunnelId);
     const idleMs = tunnel.idleSeconds === null ? null : tunnel.idleSeconds * 1_000;
-    return { request, tunnelId, key, host, cookie: cookieName(request.secure), idleMs, passed };
+    return { ...servedBy(carriers, tunnel), request, host, cookie: cookieName(request.secure), idleMs, passed };
   };
   const redirect = (response: EdgeResponse, { location, cookie }: Extract<Entrance, { kind: "sent" }>): void => {
     response.writeHead(303, { Location: location, "Cache-Control": "no-store", ...(cookie === undefined ? {} : { "Set-Cookie": cookie }) });

@@ -2,6 +2,7 @@
 import { Agent } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Carriers } from "../../../core/ports/carriers.ts";
+import type { TunnelRow } from "../store.ts";
 
 type Done = (error: Error | null, stream?: Duplex) => void;
 
@@ -13,6 +14,11 @@ export interface ServedTunnel {
   readonly tunnelId: string;
   readonly key: string;
 }
+
+export const servedBy = (carriers: Pick<Carriers, "has">, { tunnelId, deviceId }: Pick<TunnelRow, "tunnelId" | "deviceId">): ServedTunnel => ({
+  tunnelId,
+  key: deviceId === null || carriers.has(tunnelId) ? tunnelId : deviceId,
+});
 
 export const createPool = (carriers: Pick<Carriers, "dial">) => {
   const agents = new Map<string, Agent>();

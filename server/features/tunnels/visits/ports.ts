@@ -4,10 +4,11 @@ import type { Clock } from "../../../core/clock.ts";
 import { type Carriers, DialFailure } from "../../../core/ports/carriers.ts";
 import type { Job } from "../../../platform/jobs.ts";
 import type { TunnelRow } from "../store.ts";
-import type { TunnelUsage } from "../usage.ts";
+import { countVisit, type TunnelUsage } from "../usage.ts";
 import { createAddressGate, type VisitGateDeps } from "./gate.ts";
 import { joinStreams } from "./join-streams.ts";
 import type { VisitLimits } from "./limits.ts";
+import { servedBy } from "./pool.ts";
 
 export interface TunnelPortsDeps extends Pick<VisitGateDeps, "blocks"> {
   readonly clock: Clock;
@@ -34,6 +35,8 @@ interface Listening {
   readonly sockets: Set<Socket>;
 }
 
+const addressOf = ({ remoteAddress }: Socket): string => remoteAddress?.replace(/^::ffff:/, "") ?? "";
+
 export interface TunnelPorts {
   readonly jobs: readonly Job[];
   /** The node drains: nobody new is let in. */
@@ -46,18 +49,17 @@ export const createTunnelPorts = ({ clock, carriers, find, limits, use, host, po
   const offered = new Set(ports);
   let hasLeft = false;
 
-  const serve = async ({ tunnelId, deviceId, idleSeconds }: TunnelRow, socket: Socket): Promise<void> => {
-    const key = deviceId === null || carriers.has(tunnelId) ? tunnelId : deviceId;
+  const serve = async (tunnel: TunnelRow, socket: Socket): Promise<void> => {
+    const { tunnelId, key } = servedBy(carriers, tunnel);
     const stream = await carriers.dial(key, tunnelId, { halfOpen: true });
     if (socket.destroyed) return void stream.destroy();
-    use(tunnelId, { requests: 1, bytesIn: 0, bytesOut: 0 });
-    const passed = (bytesIn: number, bytesOut: number): void => use(tunnelId, { requests: 0, bytesIn, bytesOut });
-    joinStreams(socket, stream, { idleMs: idleSeconds === null ? idleMs : idleSeconds * 1_000, passed });
+    const { idleSeconds } = tunnel;
+    joinStreams(socket, stream, { idleMs: idleSeconds === null ? idleMs : idleSeconds * 1_000, passed: countVisit(use, tunnelId) });
   };
   /** TCP has no page for a refusal: the connection is reset, which a program tells from an end. */
   const accept = (place: Listening, socket: Socket): void => {
     socket.on("error", () => undefined);
-    const ip = socket.remoteAddress?.replace(/^::ffff:/, "") ?? "";
+    const ip = addressOf(socket);
     const refusal = judgeAddress(place.tunnel, ip) ?? limits.take(place.tunnel, ip, (done) => socket.once("close", done));
     if (refusal !== null) return void socket.resetAndDestroy();
     socket.setNoDelay(true);
@@ -88,7 +90,7 @@ export const createTunnelPorts = ({ clock, carriers, find, limits, use, host, po
   };
   /** Who was let in and may not be here any more goes. */
   const recheck = (place: Listening): void => {
-    for (const socket of place.sockets) if (judgeAddress(place.tunnel, socket.remoteAddress?.replace(/^::ffff:/, "") ?? "") !== null) socket.destroy();
+    for (const socket of place.sockets) if (judgeAddress(place.tunnel, addressOf(socket)) !== null) socket.destroy();
   };
 
   const run = async (): Promise<void> => {
