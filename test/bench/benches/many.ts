@@ -1,7 +1,7 @@
 // Operations on many devices beside calls that do the same: processor time for each device, and what a live or a waiting rollout costs everything else.
-import { randomUUID } from "node:crypto";
-import { createHttp, type Http } from "../../../agent-sim/agent/index.ts";
+import { createHttp } from "../../../agent-sim/agent/index.ts";
 import { summarise } from "../arithmetic.ts";
+import { type Caller, createCaller } from "../caller.ts";
 import { waitUntil } from "../gateway.ts";
 import type { MetricId } from "../metrics.ts";
 import { type ProcessorUse, sampleParts, useBetween } from "../processor-time.ts";
@@ -25,18 +25,6 @@ const BURST_MS = 2_000;
 /** An idle session tells what it has changed ten seconds later. */
 const STATISTICS_MS = 12_000;
 const EVERYONE = { tags: ["everyone"] };
-
-interface Caller {
-  post(path: string, body: object): Promise<Readonly<Record<string, unknown>>>;
-}
-const createCaller = (http: Http, { tenant }: BenchCluster): Caller => ({
-  post: async (path, body) => {
-    const headers = { "x-api-key": tenant.apiKey, "x-svc-tenant-id": tenant.tenantId, "idempotency-key": randomUUID() };
-    const answer = await http.call({ method: "POST", path: `/v1${path}`, headers, body: JSON.stringify(body) });
-    if (answer.status > 299) throw new Error(`POST ${path} answered ${answer.status} ${JSON.stringify(answer.body).slice(0, 300)}`);
-    return (answer.body as { readonly data: Readonly<Record<string, unknown>> }).data; // as: an answer of the gateway
-  },
-});
 
 interface Subject {
   readonly stage: BenchStage;
@@ -204,7 +192,7 @@ export const many = (stage: BenchStage, plan: ManyPlan): Promise<readonly Findin
     await scope.query(TAG, [cluster.tenant.tenantId, EVERYONE.tags, plan.waiting]);
     const http = createHttp(cluster.nodes[0]?.url ?? "", 1);
     try {
-      const caller = createCaller(http, cluster);
+      const caller = createCaller(http, cluster.tenant);
       const { fleetId } = await caller.post("/fleets", { name: "all", selector: EVERYONE });
       const subject: Subject = { stage: scope, cluster, caller, fleetId: String(fleetId) };
       const idle = await idleOf(cluster, plan.idleMs);

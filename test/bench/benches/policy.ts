@@ -1,10 +1,10 @@
 // One run of a backup policy over simulated devices: how long it takes, and what other calls notice of it.
-import { randomUUID } from "node:crypto";
 import { createHttp, createRandom, pause, systemTime as time } from "../../../agent-sim/agent/index.ts";
 import { createAgentGroup } from "../../../agent-sim/fleet/agent-group.ts";
 import { createCommandTracker } from "../../../agent-sim/fleet/command-tracker.ts";
 import { createDeploymentPortal, deployAll, ordersFor } from "../../../agent-sim/fleet/deployments.ts";
 import { median } from "../arithmetic.ts";
+import { authOf, createCaller } from "../caller.ts";
 import { createTenant, provision, startBenchGateway, waitUntil } from "../gateway.ts";
 import { startLoader } from "../loader.ts";
 import type { Finding } from "../report.ts";
@@ -46,12 +46,7 @@ export const policy = (stage: BenchStage, { devices, rounds, callsPerSecond }: P
       ...{ url: gateway.url, members, tracker: createCommandTracker(time.elapsedMs), time, random: createRandom(SEED), seed: SEED },
       ...{ heartbeatSec: null, pollOnlyPct: 0, rampPerSecond: 200, onAlarm: () => undefined },
     });
-    const auth = { "x-api-key": tenant.apiKey, "x-svc-tenant-id": tenant.tenantId };
-    const post = async (path: string, body: object): Promise<Readonly<Record<string, unknown>>> => {
-      const answer = await http.call({ method: "POST", path: `/v1${path}`, headers: { ...auth, "idempotency-key": randomUUID() }, body: JSON.stringify(body) });
-      if (answer.status > 299) throw new Error(`POST ${path} answered ${answer.status} ${JSON.stringify(answer.body).slice(0, 300)}`);
-      return (answer.body as { readonly data: Readonly<Record<string, unknown>> }).data; // as: an answer of the gateway
-    };
+    const { post } = createCaller(http, tenant);
     try {
       group.start();
       await waitUntil(() => (group.connected === devices ? true : undefined), { withinMs: CONNECT_WITHIN_MS });
@@ -67,7 +62,7 @@ export const policy = (stage: BenchStage, { devices, rounds, callsPerSecond }: P
       const schedule = `0 ${(new Date().getUTCHours() + 12) % 24} * * *`;
       const { policyId } = await post("/backup-policies", { name: "all", schedule, retention: { keepLast: 1 }, target });
       const caller = await startLoader(scope, { protocol: "http", port: gateway.port, connections: CALLERS, serverPids: [gateway.pid] });
-      await caller.requests(writeRequests(scope, [{ method: "GET", path: "/v1/devices?pageSize=20", headers: auth, expected: `"success":true` }]));
+      await caller.requests(writeRequests(scope, [{ method: "GET", path: "/v1/devices?pageSize=20", headers: authOf(tenant), expected: `"success":true` }]));
       const p99 = async (): Promise<number> => {
         await caller.connect(CALLERS, CALLERS);
         return (await caller.run({ warmMs: 0, windowMs: WINDOW_MS, connections: CALLERS, rate: callsPerSecond })).p99Ms;

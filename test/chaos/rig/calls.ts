@@ -1,8 +1,9 @@
 // Single calls of a scenario to one chosen node, with an API key; the scenario checks their answers.
-import { createHttp, type Http, type HttpAnswer, NoAnswer, type RetryOptions, systemTime as time } from "../../../agent-sim/agent/index.ts";
+import { randomUUID } from "node:crypto";
+import { callWithRetry, createHttp, type Http, type HttpAnswer, NoAnswer, type RetryOptions, systemTime as time } from "../../../agent-sim/agent/index.ts";
 import type { TenantCredentials } from "../../../agent-sim/fleet/portal.ts";
 import type { Node } from "./node.ts";
-import { urlOf } from "./rig.ts";
+import { type Rig, urlOf } from "./rig.ts";
 
 const SOCKETS = 64;
 
@@ -28,6 +29,20 @@ export const orNoAnswer = (call: Promise<HttpAnswer>): Promise<HttpAnswer | null
   });
 
 export const isSuccess = ({ status }: HttpAnswer): boolean => status >= 200 && status < 300;
+
+/** Repeats the call until it is answered, and returns the answer's data. Throws what the gateway refuses. */
+export const send = async (
+  { http, credentials }: Pick<Rig, "http" | "credentials">,
+  method: "POST" | "PUT",
+  path: string,
+  body: object,
+  withinMs = 60_000,
+): Promise<Readonly<Record<string, unknown>>> => {
+  const headers = { ...headersOf(credentials), "idempotency-key": randomUUID() };
+  const answer = await callWithRetry(() => http.call({ method, path: `/v1${path}`, body: JSON.stringify(body), headers }), patience(withinMs));
+  if (!isSuccess(answer)) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+  return (answer.body as { readonly data: Readonly<Record<string, unknown>> }).data; // as: an answer of the gateway
+};
 
 /** Works through the items in order, that many at a time. */
 export const inLanes = async <T>(items: readonly T[], lanes: number, work: (item: T, index: number) => Promise<unknown>): Promise<void> => {

@@ -1,8 +1,7 @@
 // A bulk operation over many devices while every node is killed in turn, and a single item of another tenant beside it. `--agents 10000` makes a million items, which takes about seven minutes.
-import { randomUUID } from "node:crypto";
-import { callWithRetry, pause, systemTime as time } from "../../../../agent-sim/agent/index.ts";
+import { pause, systemTime as time } from "../../../../agent-sim/agent/index.ts";
 import type { TenantCredentials } from "../../../../agent-sim/fleet/portal.ts";
-import { headersOf, isSuccess, patience } from "../../rig/calls.ts";
+import { send } from "../../rig/calls.ts";
 import { type Rig, withRig } from "../../rig/rig.ts";
 import { ITEMS_ARE_COUNTED_BESIDE } from "../../rig/sabotage.ts";
 import { ask } from "../../rig/sql.ts";
@@ -28,10 +27,7 @@ const addDevices = async ({ postgres }: Rig, { tenantId }: TenantCredentials, co
 
 const begin = async ({ http }: Rig, credentials: TenantCredentials): Promise<string> => {
   const body = { operation: "device.tag", target: { selector: { agentVersion: "1.0.0" } }, params: { add: ["done"] } };
-  const headers = { ...headersOf(credentials), "idempotency-key": randomUUID() };
-  const answer = await callWithRetry(() => http.call({ method: "POST", path: "/v1/bulk-operations", body: JSON.stringify(body), headers }), patience(CALLS_MS));
-  if (!isSuccess(answer)) throw new Error(`the operation was refused: ${answer.status} ${JSON.stringify(answer.body)}`);
-  return (answer.body as { readonly data: { readonly operationId: string } }).data.operationId; // as: an answer of the gateway
+  return String((await send({ http, credentials }, "POST", "/bulk-operations", body))["operationId"]);
 };
 
 const FACTS = `

@@ -1,10 +1,9 @@
 // Runs of backup policies over many simulated devices while nodes and PostgreSQL are killed and connections are cut: each run and each backup ends, what is
 // called complete is in the device's repository, and retention deletes what no rule keeps and never the last good one. A scenario has ten minutes, which is enough for some hundred devices.
-import { randomUUID } from "node:crypto";
-import { callWithRetry, createRandom, pause, type Random, systemTime as time } from "../../../../agent-sim/agent/index.ts";
+import { createRandom, pause, type Random, systemTime as time } from "../../../../agent-sim/agent/index.ts";
 import { deployAll, ordersFor } from "../../../../agent-sim/fleet/deployments.ts";
 import { type BackupMemory, openBackupMemory } from "../../../../agent-sim/host/backups/simulated-engine.ts";
-import { headersOf, inLanes, isSuccess, patience } from "../../rig/calls.ts";
+import { inLanes, patience, send } from "../../rig/calls.ts";
 import { type DeployFleet, withDeployFleet } from "../../rig/deploy-fleet.ts";
 import { type Rig, withRig } from "../../rig/rig.ts";
 import { ask } from "../../rig/sql.ts";
@@ -36,13 +35,6 @@ interface Stage {
   readonly restMs: number;
 }
 
-const post = async ({ http, credentials }: Rig, path: string, body: object): Promise<Readonly<Record<string, unknown>>> => {
-  const headers = { ...headersOf(credentials), "idempotency-key": randomUUID() };
-  const answer = await callWithRetry(() => http.call({ method: "POST", path: `/v1${path}`, body: JSON.stringify(body), headers }), patience(CALLS_MS));
-  if (!isSuccess(answer)) throw new Error(`POST ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
-  return (answer.body as { readonly data: Readonly<Record<string, unknown>> }).data; // as: an answer of the gateway
-};
-
 /** One app on each device, and policies for all of them that keep one backup each. Nothing runs by its time. */
 const prepare = async ({ rig, fleet, restMs }: Stage): Promise<readonly string[]> => {
   const orders = ordersFor(fleet.members, 1, TIMEOUT_SECONDS);
@@ -55,7 +47,7 @@ const prepare = async ({ rig, fleet, restMs }: Stage): Promise<readonly string[]
   for (let from = 0; from < appIds.length; from += APPS_PER_POLICY) {
     const target = { appIds: appIds.slice(from, from + APPS_PER_POLICY) };
     const policy = { name: `policy ${from}`, schedule, retention: { keepLast: 1 }, timeoutSeconds: TIMEOUT_SECONDS, target };
-    policyIds.push(String((await post(rig, "/backup-policies", policy))["policyId"]));
+    policyIds.push(String((await send(rig, "POST", "/backup-policies", policy, CALLS_MS))["policyId"]));
   }
   return policyIds;
 };
@@ -96,7 +88,7 @@ const runAll = async (stage: Stage, policyIds: readonly string[], troubles: read
   };
   const trouble = make();
   try {
-    await inLanes(policyIds, LANES, (policyId) => post(rig, `/backup-policies/${policyId}/run`, {}));
+    await inLanes(policyIds, LANES, (policyId) => send(rig, "POST", `/backup-policies/${policyId}/run`, {}, CALLS_MS));
     for (const endMs = time.elapsedMs() + restMs; time.elapsedMs() < endMs && (await openWork(stage)) !== 0; ) await pause(time, LOOK_MS);
   } finally {
     state.over = true;

@@ -1,9 +1,8 @@
 // Rollouts over three nodes that are killed, frozen and cut off from their stores: nothing is ordered twice or forgotten, and the figures equal the rows.
-import { randomUUID } from "node:crypto";
-import { callWithRetry, createRandom, type PairedDevice, pause, type Random, systemTime as time, until } from "../../../../agent-sim/agent/index.ts";
+import { createRandom, type PairedDevice, pause, type Random, systemTime as time, until } from "../../../../agent-sim/agent/index.ts";
 import { createAgentGroup } from "../../../../agent-sim/fleet/agent-group.ts";
 import { type CommandTracker, createCommandTracker } from "../../../../agent-sim/fleet/command-tracker.ts";
-import { headersOf, isSuccess, patience } from "../../rig/calls.ts";
+import { send } from "../../rig/calls.ts";
 import type { ByteFilter } from "../../rig/proxy.ts";
 import { type Rig, urlOf, withRig } from "../../rig/rig.ts";
 import { COUNTERS_ARE_WRITTEN_BESIDE, ORDERS_COME_AFTER_THE_COMMIT, RAMP_IS_OPEN, STEPS_TAKE_LONG } from "../../rig/sabotage.ts";
@@ -42,13 +41,6 @@ interface Stage {
   readonly fleetId: string;
   readonly tracker: CommandTracker;
 }
-
-const send = async ({ http, credentials }: Rig, method: "POST" | "PUT", path: string, body: object): Promise<Readonly<Record<string, unknown>>> => {
-  const headers = { ...headersOf(credentials), "idempotency-key": randomUUID() };
-  const answer = await callWithRetry(() => http.call({ method, path: `/v1${path}`, body: JSON.stringify(body), headers }), patience(CONNECT_MS));
-  if (!isSuccess(answer)) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
-  return (answer.body as { readonly data: Readonly<Record<string, unknown>> }).data; // as: an answer of the gateway
-};
 
 /** A fleet of these devices. One call takes the first of them. */
 const createFleet = async (rig: Rig, deviceIds: readonly string[]): Promise<string> => {
