@@ -23,13 +23,15 @@ export interface ExportFile {
   readonly exportId: string;
   readonly read: (part: number) => Promise<Uint8Array | null>;
   readonly chunkBox: ChunkBox;
+  /** A chunk is gone, or sealed with a master key that is. */
+  readonly lost: () => Error;
 }
 
-export const fileBytes = async function* ({ exportId, read, chunkBox }: ExportFile, { from, to }: ByteRange): AsyncGenerator<Uint8Array> {
+export const fileBytes = async function* ({ exportId, read, chunkBox, lost }: ExportFile, { from, to }: ByteRange): AsyncGenerator<Uint8Array> {
   for (let part = Math.floor(from / CHUNK_BYTES); part * CHUNK_BYTES <= to; part += 1) {
     const sealed = await read(part);
     const bytes = sealed === null ? null : chunkBox.open(sealed, exportId, part);
-    if (bytes === null) throw new Error(`chunk ${part} of ${exportId} is gone, or sealed with another master key`);
+    if (bytes === null) throw lost();
     const at = part * CHUNK_BYTES;
     yield bytes.subarray(Math.max(0, from - at), Math.min(bytes.length, to - at + 1));
   }

@@ -112,7 +112,8 @@ export const createDataExports = (deps: DataExportsDeps): Feature<typeof contrac
           reply.headers["Content-Range"] = `bytes ${range.from}-${range.to}/${sizeBytes}`;
         }
         const read = (part: number) => readExportChunk(db, scope, exportId, part);
-        return fileBytes({ exportId, read, chunkBox }, range ?? { from: 0, to: sizeBytes - 1 });
+        const lost = () => fail("EXPORT_EXPIRED", { exportId });
+        return fileBytes({ exportId, read, chunkBox, lost }, range ?? { from: 0, to: sizeBytes - 1 });
       },
       remove: ({ scope, commit }, { exportId }) =>
         commit(async (tx) => {

@@ -78,8 +78,9 @@ export const beginAttempt = async (tx: Tx, { tenantId, exportId }: ExportAttempt
     where: { exportId, status: LIVE },
     data: { status: "running", attempt: { increment: 1 }, startedAt: now, ...fresh },
   });
+  if (row === undefined) return null;
   await tx.for({ tenantId }).dataExportChunk.deleteMany({ where: { exportId } });
-  return row === undefined ? null : toRow(row);
+  return toRow(row);
 };
 
 export type ExportProgress = Partial<Pick<ExportRow, "section" | "lines" | "counts" | "sizeBytes">>;

@@ -49,6 +49,8 @@ export abstract class RequestContext {
   /** A stream may last for hours, so its log line tells of its beginning. */
   async stream(response: HttpStream): Promise<void> {
     if (this.#mayAnswer(response)) await this.writeStream(this.#complete(response));
+    // What it has begun ends, too.
+    else await response.body.cancel();
   }
 
   protected abstract write(response: HttpResponse): void;

@@ -7,19 +7,34 @@ const headersOf = ({ type, filename }: Plain): Record<string, string> => ({
   ...(filename === undefined ? {} : { "Content-Disposition": `attachment; filename="${filename}"` }),
 });
 
+type Pieces = AsyncIterable<string | Uint8Array>;
+
 const encoder = new TextEncoder();
-async function* encoded(pieces: AsyncIterable<string | Uint8Array>): AsyncIterable<Uint8Array> {
+async function* encoded(pieces: Pieces): AsyncGenerator<Uint8Array> {
   // An empty chunk would be the end of the answer.
   for await (const piece of pieces) if (piece.length > 0) yield typeof piece === "string" ? encoder.encode(piece) : piece;
 }
 
+/** The answer with its pieces as bytes, once the first is there: a failure before it is answered as an error, and a later one breaks the answer off. */
+export const beginPieces = async <A extends { readonly result: unknown }>(answer: A): Promise<A & { readonly result: AsyncIterable<Uint8Array> }> => {
+  const rest = encoded(answer.result as Pieces); // as: what the contract's operations with pieces return
+  let first: Promise<IteratorResult<Uint8Array>> | null = Promise.resolve(await rest.next());
+  const next = (): Promise<IteratorResult<Uint8Array>> => {
+    const one = first ?? rest.next();
+    first = null;
+    return one;
+  };
+  // No generator: one that nobody has begun to read would not end what it reads from.
+  return { ...answer, result: { [Symbol.asyncIterator]: () => ({ next, return: () => rest.return(undefined) }) } };
+};
+
 export const renderPlain = (
   plain: Plain,
-  result: string | AsyncIterable<string | Uint8Array>,
+  result: string | AsyncIterable<Uint8Array>,
   head: Pick<HttpResponse, "status" | "headers" | "compress">,
 ): HttpResponse | HttpStream => {
   const own = head.headers["Content-Disposition"];
   const headers = { ...head.headers, ...headersOf(plain), ...(own === undefined ? {} : { "Content-Disposition": own }) };
   if (typeof result === "string") return { ...head, headers, body: result };
-  return { ...head, headers, body: ReadableStream.from(encoded(result)) as ReadableStream<Uint8Array>, whole: true };
+  return { ...head, headers, body: ReadableStream.from(result) as ReadableStream<Uint8Array>, whole: true };
 };

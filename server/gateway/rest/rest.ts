@@ -27,7 +27,7 @@ import { isSignInVisit, renderSignInPage } from "../http/sign-in-page.ts";
 import { errorBody, locationOf, pageLinks, successText } from "./envelope.ts";
 import { asRpcStatus, isProtobuf, renderOtlp } from "./otlp.ts";
 import { invalid } from "./parse.ts";
-import { renderPlain } from "./plain-text.ts";
+import { beginPieces, renderPlain } from "./plain-text.ts";
 import { checkQueryNames, type FieldTypes, fieldTypes, mergeInput, NOTHING, readBodyInput, readHeaders, readPath, readQuery, takesBody } from "./rest-input.ts";
 import { createRouter, type Match, pick } from "./router.ts";
 import { isKnown, readIfMatch, tagOf, versionsOf } from "./versions.ts";
@@ -146,7 +146,7 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, rea
     headers: Record<string, string>,
   ): HttpResponse | HttpStream | null => {
     if (otlp === true) return renderOtlp(request, result, { status, headers });
-    return plain === undefined ? null : renderPlain(plain, result as string | AsyncIterable<string | Uint8Array>, { status, headers, compress: true });
+    return plain === undefined ? null : renderPlain(plain, result as string | AsyncIterable<Uint8Array>, { status, headers, compress: true });
   };
 
   const renderAnswer = (entry: Entry, answer: Answer, { request, info }: Addressee): HttpResponse | HttpStream => {
@@ -223,6 +223,7 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, rea
     const [to, verdict] = [{ request, info, readsProtobuf: readsProtobuf(request, match) }, verdictOf(outcome)];
     const refuse = (error: unknown) => renderError(pipeline.toAppError(error), to, { verdict, headers: {} });
     if (outcome.ok && isStream) return renderEvents(outcome.answer, { headers: headersOf(info, verdict), info, clock }).catch(refuse);
+    if (outcome.ok && entry.op.plain?.pieces === true) return beginPieces(outcome.answer).then((begun) => renderAnswer(entry, begun, to), refuse);
     if (outcome.ok) return renderAnswer(entry, outcome.answer, to);
     const { failure } = outcome;
     return hasSignInPage && isSignInVisit(entry, request) ? renderSignInPage(failure.error, info.requestId) : renderError(failure.error, to, failure);
