@@ -3,6 +3,7 @@ import type { Device, LiveEvent } from "@mooring/client";
 import type { QueryFilters } from "@tanstack/react-query";
 import { api, queryClient } from "./client.ts";
 import { isBeginning, startFeed } from "./live.ts";
+import { readAgain } from "./outdated.ts";
 import { createThrottle } from "./throttle.ts";
 
 const READ_AGAIN_MS = 500;
@@ -85,7 +86,7 @@ const readAgainSoon = createThrottle(
       }),
     );
     dirty.clear();
-    for (const filter of filters) void queryClient.invalidateQueries(filter, { cancelRefetch: false });
+    for (const filter of filters) readAgain(queryClient, filter);
   },
   () => READ_AGAIN_MS,
 );

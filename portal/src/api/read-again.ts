@@ -4,6 +4,7 @@ import type { QueryFilters } from "@tanstack/react-query";
 import { useState } from "react";
 import { queryClient } from "./client.ts";
 import { useEvents } from "./events.ts";
+import { readAgain } from "./outdated.ts";
 import { createThrottle } from "./throttle.ts";
 
 /** A constant of the screen's module, so that it stays the same. */
@@ -21,7 +22,7 @@ export const isStored = (events: readonly LiveEvent[]): boolean => events.some((
 export const useReadAgain = ({ after, reads, waitMs }: ReadAgain): void => {
   const [listener] = useState(() => {
     const readSoon = createThrottle(() => {
-      for (const read of reads) void queryClient.invalidateQueries(read, { cancelRefetch: false });
+      for (const read of reads) readAgain(queryClient, read);
     }, waitMs);
     return (events: readonly LiveEvent[]): void => {
       if (after(events)) readSoon();
