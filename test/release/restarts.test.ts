@@ -58,7 +58,9 @@ const disturbed = async (disturb: () => Promise<void>): Promise<void> => {
     });
     atLeast = Number.POSITIVE_INFINITY;
   };
-  const summary = await runFleet(load({ durationMs: LONGEST_LOAD_MS, signal: enough.signal }), { onProgress, onNotice: (text) => notices.push(text) });
+  // A busy machine makes it wait for its devices, and it says so.
+  const onNotice = (text: string): void => void (text.includes("devices from the gateway") || notices.push(text));
+  const summary = await runFleet(load({ durationMs: LONGEST_LOAD_MS, signal: enough.signal }), { onProgress, onNotice });
   await work;
   const { accepted, terminal, lost, executedTwice } = summary.commands;
   expect({ lost, executedTwice, open: accepted - terminal, connected: summary.connected, ok: summary.ok, notices }).toEqual({
