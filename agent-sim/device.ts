@@ -44,7 +44,7 @@ export const DEVICE_HELP = `Runs the reference agent as one device.
   --pair NAME       without FILE: request a pairing code under this name, wait until a person approves it, and write FILE
   --enroll TOKEN    with --pair: an enrollment token approves it, and nobody has to
   --host KIND       what runs the device's apps: simulated (nothing runs, the default), process (the small programs that come with the agent,
-                    as processes of this machine) or compose (docker compose; not tested against a real engine)
+                    as processes of this machine) or compose (containers, by docker compose 2)
   --data DIR        the folder for the apps, their data and their logs (default: FILE.data)
   --seconds N       connect at once and stop after this many seconds (default: run until Ctrl-C)
   --signature 2     sign requests with v2 (default: 1)

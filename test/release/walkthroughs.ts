@@ -12,8 +12,9 @@ export const FIVE_MINUTES: Walkthrough = { document: "README.md", heading: "The 
 export const SECOND_PERSON: Walkthrough = { document: "docs/access.md", heading: "A second person, step by step" };
 export const INSTALL_AN_APP: Walkthrough = { document: "docs/apps.md", heading: "Install an app" };
 export const BACK_UP_AN_APP: Walkthrough = { document: "docs/backups.md", heading: "Back up and restore, step by step" };
+export const REACH_AN_APP: Walkthrough = { document: "docs/reach.md", heading: "Open an app to the outside, step by step" };
 
-export const WALKTHROUGHS: readonly Walkthrough[] = [FIVE_MINUTES, SECOND_PERSON, INSTALL_AN_APP, BACK_UP_AN_APP];
+export const WALKTHROUGHS: readonly Walkthrough[] = [FIVE_MINUTES, SECOND_PERSON, INSTALL_AN_APP, BACK_UP_AN_APP, REACH_AN_APP];
 
 const STEP = /```sh\n(.*?)```/gsu;
 
