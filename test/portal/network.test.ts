@@ -1,27 +1,20 @@
 // Tunnels and mesh routes in the browser: an app's port opens in two clicks, a tunnel says why it serves nobody, and a route waits for approval.
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { systemTime } from "../../agent-sim/agent/index.ts";
-import { type DeviceHost, openDeviceHost } from "../../agent-sim/host/open.ts";
 import { findingsInEveryLook } from "../kit/browser/chromium.ts";
 import { openConsole } from "../kit/browser/console.ts";
 import { eventually } from "../kit/checks/eventually.ts";
-import { openAgent } from "../kit/gateway/agents.ts";
 import { TEMPLATE } from "../kit/gateway/app-template.ts";
+import { type SimulatedDevice, startSimulatedDevice } from "../kit/gateway/simulated-device.ts";
 import type { Caller, Device, TestTenant } from "../kit/gateway/world.ts";
 
 const { world, chromium } = await openConsole();
 let tenant: TestTenant;
 let owner: Caller;
 let device: Device;
-let host: DeviceHost;
-let folder: string;
-let stopAgent: () => Promise<void>;
+let machine: SimulatedDevice;
 const origin = createServer((_request, response) => void response.setHeader("Content-Type", "text/html").end("<h1>the app itself</h1>"));
 const ask = async (method: string, path: string, body?: object) => {
   const answer = await world.call(owner, method, `/v1${path}`, body === undefined ? {} : { body });
@@ -32,21 +25,14 @@ const ask = async (method: string, path: string, body?: object) => {
 beforeAll(async () => {
   origin.listen(0, "127.0.0.1");
   await once(origin, "listening");
-  folder = await mkdtemp(join(tmpdir(), "mooring-network-"));
   tenant = await world.tenant();
-  [device, owner] = [await tenant.device(), await tenant.user("owner")];
+  owner = await tenant.user("owner");
+  machine = await startSimulatedDevice(world, tenant);
+  ({ device } = machine);
   await ask("PATCH", `/devices/${device.deviceId}`, { name: "attic" });
-  host = openDeviceHost({ kind: "simulated", deviceId: device.deviceId, folder, time: systemTime, seed: 1 });
-  const { agent, stop } = openAgent(world.url, device, { handlers: host.handlers });
-  stopAgent = stop;
-  agent.start();
-  host.start(agent);
-  await eventually(() => expect(agent.state).toBe("ready"));
 });
 afterAll(async () => {
-  await stopAgent?.();
-  await host?.close();
-  await rm(folder, { recursive: true, force: true });
+  await machine?.stop();
   origin.closeAllConnections();
   origin.close();
 });

@@ -1,17 +1,14 @@
 // A download of a backup: the link works once and for a quarter of an hour, the device opens a carrier for it, and half an archive never looks like a whole one.
 import { execFileSync } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createCarrier, systemTime } from "../../../agent-sim/agent/index.ts";
 import { createOffers, type SendArchive } from "../../../agent-sim/host/backups/offers.ts";
-import { type DeviceHost, openDeviceHost } from "../../../agent-sim/host/open.ts";
 import { newBackup } from "../../contract/samples/backups.ts";
 import { openStock, type Stock } from "../../contract/samples.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
 import { openAgent } from "../../kit/gateway/agents.ts";
-import { type Device, startWorld, type World } from "../../kit/gateway/world.ts";
+import { type SimulatedDevice, startSimulatedDevice } from "../../kit/gateway/simulated-device.ts";
+import { startWorld, type World } from "../../kit/gateway/world.ts";
 
 let world: World;
 let stock: Stock;
@@ -25,21 +22,10 @@ afterAll(async () => {
   await world.close();
 });
 
-/** A device with a simulated host and its agent. */
-const startDevice = async (): Promise<{ readonly device: Device; readonly host: DeviceHost }> => {
-  const device = await stock.tenant.device();
-  const folder = await mkdtemp(join(tmpdir(), "mooring-downloads-"));
-  const host = openDeviceHost({ kind: "simulated", deviceId: device.deviceId, folder, time: systemTime, seed: 1 });
-  const { agent, stop } = openAgent(world.url, device, { handlers: host.handlers });
-  ends.push(
-    stop,
-    () => host.close(),
-    () => rm(folder, { recursive: true, force: true }),
-  );
-  agent.start();
-  host.start(agent);
-  await eventually(() => expect(agent.state).toBe("ready"));
-  return { device, host };
+const startDevice = async (): Promise<SimulatedDevice> => {
+  const machine = await startSimulatedDevice(world, stock.tenant);
+  ends.push(machine.stop);
+  return machine;
 };
 const post = (path: string, body: object = {}) => world.call(stock.owner, "POST", `/v1${path}`, { body });
 const ask = async (path: string, body: object = {}) => {

@@ -1,35 +1,24 @@
 // Devices reach networks by way of other devices, over real agents: where somebody has approved it, through a router that answers, and no longer than they may.
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
 import { connect, createServer, type Server, type Socket } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { systemTime } from "../../../agent-sim/agent/index.ts";
-import { type DeviceHost, openDeviceHost } from "../../../agent-sim/host/open.ts";
+import type { DeviceHostOptions } from "../../../agent-sim/host/open.ts";
 import type { MeshRoute } from "../../../protocol/index.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
-import { openAgent } from "../../kit/gateway/agents.ts";
 import { runJob } from "../../kit/gateway/run-job.ts";
-import { type Caller, type Device, startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
-
-interface Machine {
-  readonly device: Device;
-  readonly host: DeviceHost;
-  stop(): Promise<void>;
-}
+import { type SimulatedDevice, startSimulatedDevice } from "../../kit/gateway/simulated-device.ts";
+import { type Caller, startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
 
 const run = promisify(execFile);
 let world: World;
 let tenant: TestTenant;
 let owner: Caller;
 let operator: Caller;
-let folder = "";
-let [routerA, routerB, consumer] = [] as unknown as [Machine, Machine, Machine];
-const machines: Machine[] = [];
+let [routerA, routerB, consumer] = [] as unknown as [SimulatedDevice, SimulatedDevice, SimulatedDevice];
+const machines: SimulatedDevice[] = [];
 const held: Socket[] = [];
 
 /** An HTTP service on an address of the router's own, which says who it is and holds what it is told to. */
@@ -44,29 +33,8 @@ const service = createServer({ allowHalfOpen: true }, (socket) => {
 });
 const portOf = (server: Server): number => (server.address() as { readonly port: number }).port;
 
-const openMachine = async (lookup?: NonNullable<Parameters<typeof openDeviceHost>[0]["lookup"]>): Promise<Machine> => {
-  const device = await tenant.device();
-  const host = openDeviceHost({
-    kind: "simulated",
-    deviceId: device.deviceId,
-    folder: join(folder, device.deviceId),
-    time: systemTime,
-    seed: 1,
-    socksPort: 0,
-    lookup,
-  });
-  const { agent, stop } = openAgent(world.url, device, { handlers: host.handlers });
-  agent.start();
-  host.start(agent);
-  await eventually(() => expect(agent.state).toBe("ready"));
-  const machine = {
-    device,
-    host,
-    stop: async () => {
-      await stop();
-      await host.close();
-    },
-  };
+const openMachine = async (lookup?: DeviceHostOptions["lookup"]): Promise<SimulatedDevice> => {
+  const machine = await startSimulatedDevice(world, tenant, { socksPort: 0, lookup });
   machines.push(machine);
   return machine;
 };
@@ -127,7 +95,6 @@ beforeAll(async () => {
   world = await startWorld({}, { spread: true });
   tenant = await world.tenant();
   [owner, operator] = [await tenant.user("owner"), await tenant.user("operator")];
-  folder = await mkdtemp(join(tmpdir(), "mooring-mesh-"));
   routerA = await openMachine((name, _options, done) =>
     done(null, [{ address: name === "rebound.plant.example" ? "127.0.0.1" : "169.254.169.254", family: 4 }]),
   );
@@ -139,7 +106,6 @@ afterAll(async () => {
   await world.close();
   for (const socket of held) socket.destroy();
   service.close();
-  await rm(folder, { recursive: true, force: true });
 });
 
 afterEach(async () => {

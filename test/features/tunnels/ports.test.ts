@@ -1,16 +1,11 @@
 // Tunnels of TCP: a port of the edge leads to a service of a device for whoever may come from their address, and for nobody else.
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { systemTime } from "../../../agent-sim/agent/index.ts";
-import { type DeviceHost, openDeviceHost } from "../../../agent-sim/host/open.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
-import { openAgent } from "../../kit/gateway/agents.ts";
 import { runJob } from "../../kit/gateway/run-job.ts";
+import { type SimulatedDevice, startSimulatedDevice } from "../../kit/gateway/simulated-device.ts";
 import { type Caller, type Device, startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
 import { freePort } from "../../kit/net/free-port.ts";
 
@@ -18,10 +13,8 @@ let world: World;
 let tenant: TestTenant;
 let owner: Caller;
 let device: Device;
-let host: DeviceHost;
-let folder = "";
+let machine: SimulatedDevice;
 let ports: readonly number[];
-let stopAgent: () => Promise<void>;
 
 /** Says what it got, once the visitor has said all of it. */
 const asked: Socket[] = [];
@@ -73,22 +66,15 @@ beforeAll(async () => {
   ports = [await freePort(), await freePort()].sort((one, other) => one - other);
   world = await startWorld({ TUNNEL_TCP_PORTS: ports.join() });
   tenant = await world.tenant();
-  [device, owner] = [await tenant.device(), await tenant.user("owner")];
-  folder = await mkdtemp(join(tmpdir(), "mooring-ports-"));
-  host = openDeviceHost({ kind: "simulated", deviceId: device.deviceId, folder, time: systemTime, seed: 1 });
-  const { agent, stop } = openAgent(world.url, device, { handlers: host.handlers });
-  stopAgent = stop;
-  agent.start();
-  host.start(agent);
-  await eventually(() => expect(agent.state).toBe("ready"));
+  owner = await tenant.user("owner");
+  machine = await startSimulatedDevice(world, tenant);
+  ({ device } = machine);
 });
 afterAll(async () => {
-  await stopAgent();
-  await host.close();
+  await machine.stop();
   await world.close();
   for (const socket of asked) socket.destroy();
   origin.close();
-  await rm(folder, { recursive: true, force: true });
 });
 
 test("bytes go both ways, a side may end first, and all of it is counted", async () => {

@@ -1,28 +1,22 @@
 // Visitors reach a service of a device through its tunnel, over a real agent: those who may, whatever they send, and nothing is held back on the way.
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
 import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import WebSocket, { WebSocketServer } from "ws";
 import { createCarrier, systemTime } from "../../../agent-sim/agent/index.ts";
-import { type DeviceHost, openDeviceHost } from "../../../agent-sim/host/open.ts";
 import { connectToService } from "../../../agent-sim/host/services.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
-import { openAgent } from "../../kit/gateway/agents.ts";
 import { runJob } from "../../kit/gateway/run-job.ts";
+import { type SimulatedDevice, startSimulatedDevice } from "../../kit/gateway/simulated-device.ts";
 import { type Caller, type Device, startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
 
 let world: World;
 let tenant: TestTenant;
 let owner: Caller;
 let device: Device;
-let host: DeviceHost;
-let folder = "";
-let stopAgent: () => Promise<void>;
+let machine: SimulatedDevice;
 const edgePort = (): number => world.app.edgePort();
 
 /** What the service saw last, and the answers that it holds. */
@@ -95,23 +89,16 @@ beforeAll(async () => {
   await once(origin, "listening");
   world = await startWorld({}, { spread: true });
   tenant = await world.tenant();
-  [device, owner] = [await tenant.device(), await tenant.user("owner")];
-  folder = await mkdtemp(join(tmpdir(), "mooring-tunnels-"));
-  host = openDeviceHost({ kind: "simulated", deviceId: device.deviceId, folder, time: systemTime, seed: 1 });
-  const { agent, stop } = openAgent(world.url, device, { handlers: host.handlers });
-  stopAgent = stop;
-  agent.start();
-  host.start(agent);
-  await eventually(() => expect(agent.state).toBe("ready"));
+  owner = await tenant.user("owner");
+  machine = await startSimulatedDevice(world, tenant);
+  ({ device } = machine);
   shop = await open();
 });
 afterAll(async () => {
-  await stopAgent();
-  await host.close();
+  await machine.stop();
   await world.close();
   origin.closeAllConnections();
   origin.close();
-  await rm(folder, { recursive: true, force: true });
 });
 
 describe("a public tunnel carries", () => {
