@@ -1,7 +1,11 @@
 // A certificate authority (pebble, strict, which refuses a fifth of all nonces) and a name server (pebble-challtestsrv) for one test. Debian's package
 // `pebble` has both.
+import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
+import type { IncomingMessage } from "node:http";
+import { get } from "node:https";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { eventually } from "../checks/eventually.ts";
 import { createAuthority } from "./certificates.ts";
 import { type Child, plainEnv, startChild } from "./children.ts";
@@ -52,6 +56,8 @@ export interface AcmeServer {
   readonly directoryUrl: string;
   readonly caFile: string;
   readonly ca: Buffer;
+  /** The certificate that all of its certificates lead to. */
+  root(): Promise<string>;
   /** Starts it again after `stop`. It forgets its accounts and orders. */
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -97,6 +103,10 @@ export const startAcmeServer = async ({ httpPort, dnsServer }: AcmeServerOptions
     directoryUrl: `https://localhost:${port}/dir`,
     caFile: tls.caFile,
     ca: tls.ca,
+    root: async () => {
+      const [answer] = (await once(get(`https://localhost:${managementPort}/roots/0`, { ca: tls.ca }), "response")) as [IncomingMessage];
+      return text(answer);
+    },
     start,
     stop,
     close: async () => {
