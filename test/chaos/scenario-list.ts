@@ -40,6 +40,7 @@ import { deployKillScenarios } from "./scenarios/workloads/deploy-kills.ts";
 import { deployScenarios } from "./scenarios/workloads/deploys.ts";
 import { policyKillScenarios } from "./scenarios/workloads/policy-kills.ts";
 import { rolloutStepScenarios } from "./scenarios/workloads/rollout-steps.ts";
+import { tunnelKillScenarios } from "./scenarios/workloads/tunnel-kills.ts";
 
 export const SCENARIOS: readonly Scenario[] = [
   ...killScenarios,
@@ -80,5 +81,6 @@ export const SCENARIOS: readonly Scenario[] = [
   ...backupKillScenarios,
   ...policyKillScenarios,
   ...rolloutStepScenarios,
+  ...tunnelKillScenarios,
   ...bulkKillScenarios,
 ];

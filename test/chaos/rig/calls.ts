@@ -33,7 +33,7 @@ export const isSuccess = ({ status }: HttpAnswer): boolean => status >= 200 && s
 /** Repeats the call until it is answered, and returns the answer's data. Throws what the gateway refuses. */
 export const send = async (
   { http, credentials }: Pick<Rig, "http" | "credentials">,
-  method: "POST" | "PUT",
+  method: "POST" | "PUT" | "PATCH",
   path: string,
   body: object,
   withinMs = 60_000,

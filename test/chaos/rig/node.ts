@@ -11,6 +11,8 @@ const READY_MS = 60_000;
 export interface Node {
   readonly name: string;
   readonly port: number;
+  /** Where visitors of tunnels come, unless the settings name another port. */
+  readonly edgePort: number;
   readonly alive: boolean;
   /** The number of starts. */
   readonly lives: number;
@@ -27,12 +29,13 @@ export interface Node {
 export const createNode = async (name: string, env: Readonly<Record<string, string>>): Promise<Node> => {
   const program = join(packageRoot(import.meta.dirname), "dist", "server", "main.js");
   if (!existsSync(program)) throw new Error("the gateway is not built; build it with: npm run build");
-  const port = await freePort();
+  const [port, edgePort] = [await freePort(), await freePort()];
   let child: Child | null = null;
   let lives = 0;
   return {
     name,
     port,
+    edgePort,
     get alive() {
       return child?.alive ?? false;
     },
@@ -47,7 +50,7 @@ export const createNode = async (name: string, env: Readonly<Record<string, stri
       child = startChild({
         command: process.execPath,
         words: [program],
-        env: { ...plainEnv(), EDGE_PORT: "0", ...env, NODE_ID: name, PORT: String(port), INTERNAL_PORT: "0" },
+        env: { ...plainEnv(), EDGE_PORT: String(edgePort), ...env, NODE_ID: name, PORT: String(port), INTERNAL_PORT: "0" },
       });
       await child.waitFor("is ready at", READY_MS);
     },
