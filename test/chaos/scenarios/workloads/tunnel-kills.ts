@@ -21,7 +21,8 @@ const MIN_ROUNDS = 6;
 const VISITS_AT_ONCE = 4;
 const ANSWER_MS = 10_000;
 const CALLS_MS = 90_000;
-const REST_MS = 120_000;
+/** An agent that was cut off again and again waits up to five minutes. */
+const REST_MS = 360_000;
 const QUIET_MS = 4_000;
 const LOOK_MS = 500;
 
