@@ -115,7 +115,7 @@ export const openDeviceHost = (options: DeviceHostOptions): DeviceHost => {
     mesh,
     offers,
     // Read each time: a change counts with the next connection.
-    allowed: () => readAllowed(readText(join(folder, ALLOW_FILE)) ?? ""),
+    reach: () => ({ networks: readAllowed(readText(join(folder, ALLOW_FILE)) ?? ""), folder }),
     onChange: () => changed(),
     say: options.say,
   });

@@ -1,6 +1,9 @@
-// Which services of tunnels this machine connects to: its own, and those in private networks that its operator names in a file.
+// Which services of tunnels this machine connects to: its own, those in private networks that its operator names in a file, and sockets in the agent's folder.
+import { realpathSync } from "node:fs";
 import { BlockList, connect as connectTcp, isIP, type Socket } from "node:net";
+import { join, sep } from "node:path";
 import { connect as connectTls } from "node:tls";
+import { UNIX_SERVICE } from "../../protocol/records/tunnel.ts";
 import { isPrivateAddress } from "./mesh/allowed.ts";
 
 /** In the agent's folder: an address or a network a line, such as `192.168.1.0/24`. `#` begins a comment. */
@@ -35,9 +38,31 @@ export const isAllowedService = (service: string, allowed: BlockList = new Block
   return LOOPBACK.test(host) || (isIP(host) !== 0 && isPrivateAddress(host) && allowed.check(host, isIP(host) === 6 ? "ipv6" : "ipv4"));
 };
 
+/** The path of a socket that really lies where such services may: a link out of the folder leads nowhere. Null: there is none. */
+const socketIn = (folder: string, service: string): string | null => {
+  const [, name = "", rest = ""] = UNIX_SERVICE.exec(service) ?? [];
+  try {
+    const path = realpathSync(join(folder, name, rest));
+    return name !== "" && path.startsWith(realpathSync(join(folder, name)) + sep) ? path : null;
+  } catch {
+    return null;
+  }
+};
+
+export interface ServiceReach {
+  /** What the machine's operator allows. */
+  readonly networks?: BlockList;
+  /** The agent's, for services that are unix sockets. */
+  readonly folder?: string;
+}
+
 /** Begins to connect to a service. */
-export const connectToService = (service: string, allowed?: BlockList): Socket | "not_allowed" => {
-  if (!isAllowedService(service, allowed)) return "not_allowed";
+export const connectToService = (service: string, { networks, folder }: ServiceReach = {}): Socket | "not_allowed" | "unreachable" => {
+  if (folder !== undefined && UNIX_SERVICE.test(service)) {
+    const path = socketIn(folder, service);
+    return path === null ? "unreachable" : connectTcp({ path, allowHalfOpen: true });
+  }
+  if (!isAllowedService(service, networks)) return "not_allowed";
   const url = new URL(service);
   const host = hostOf(url);
   const port = url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);

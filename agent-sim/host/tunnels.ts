@@ -1,12 +1,12 @@
 // Serves the tunnels of the device: reads which there are, keeps a carrier open while there is one, connects visitors to the services that this machine
 // allows, and says whether it reaches them.
-import type { BlockList, Socket } from "node:net";
+import type { Socket } from "node:net";
 import { z } from "zod";
 import type { ReportedTunnel } from "../../protocol/records/tunnel.ts";
 import { type Agent, type CarrierClient, type CommandHandlers, createCarrier, hasSucceeded, type Time } from "../agent/index.ts";
 import type { Offers } from "./backups/offers.ts";
 import { type DeviceMesh, MeshState } from "./mesh/mesh.ts";
-import { connectToService } from "./services.ts";
+import { connectToService, type ServiceReach } from "./services.ts";
 
 type Call = Agent["call"];
 type Reason = "refused" | "timeout" | "unreachable" | "not_allowed" | "unknown" | "full";
@@ -35,8 +35,8 @@ export interface DeviceTunnelsOptions {
   readonly mesh: DeviceMesh;
   /** Visitors of downloads come over it, too. */
   readonly offers: Offers;
-  /** What the machine's operator allows now, beside the machine itself. */
-  readonly allowed: () => BlockList;
+  /** What it connects to now, beside the ports of the machine itself. */
+  readonly reach: () => ServiceReach;
   readonly onChange: () => void;
   readonly say?: ((text: string) => void) | undefined;
 }
@@ -48,7 +48,7 @@ export interface DeviceTunnels {
   report(): readonly ReportedTunnel[];
 }
 
-export const createDeviceTunnels = ({ call, headersFor, time, random, mesh, offers, allowed, onChange, say }: DeviceTunnelsOptions): DeviceTunnels => {
+export const createDeviceTunnels = ({ call, headersFor, time, random, mesh, offers, reach, onChange, say }: DeviceTunnelsOptions): DeviceTunnels => {
   const services = new Map<string, string>();
   const states = new Map<string, Reason | null>();
   let carrier: CarrierClient | null = null;
@@ -65,7 +65,7 @@ export const createDeviceTunnels = ({ call, headersFor, time, random, mesh, offe
     const routed = mesh.dial(tunnelId);
     if (routed !== null) return routed;
     const service = services.get(tunnelId);
-    return service === undefined ? "unknown" : connectToService(service, allowed());
+    return service === undefined ? "unknown" : connectToService(service, reach());
   };
   /** A real connection, because nothing else proves that visitors will get one. */
   const tryService = (tunnelId: string): void => {

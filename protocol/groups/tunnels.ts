@@ -33,7 +33,7 @@ const Service = z
   .min(1)
   .max(2_048)
   .describe(
-    "URL of the service as the device sees it, `http://127.0.0.1:3000` or `tcp://127.0.0.1:5432`: an address of its own, or a private one that its agent allows.",
+    "URL of the service as the device sees it, `http://127.0.0.1:3000` or `tcp://127.0.0.1:5432`: an address of its own, or a private one that its agent allows. `unix:sockets/shop.sock` is a unix socket that speaks HTTP, in `sockets` or `apps` of the agent's folder.",
   );
 const Access = z.strictObject({
   mode: z.enum(TUNNEL_MODES).default("private"),

@@ -96,10 +96,13 @@ export const TunnelConnection = z.object({
   kind: z.enum(["raw", "websocket"]),
 });
 
+/** A service that is a unix socket: `unix:` and its path below the agent's folder, in `apps` or `sockets`. No part of it is `.` or `..`. */
+export const UNIX_SERVICE: RegExp = /^unix:(apps|sockets)((?:\/(?!\.{1,2}(?:\/|$))[\w.-]{1,100}){1,8})$/;
+
 /** A tunnel as its device's agent reads it. */
 export const DesiredTunnel = z.object({
   tunnelId: TunnelId,
-  service: z.string().describe("The URL to which the agent connects, such as `http://127.0.0.1:3000` or `tcp://127.0.0.1:5432`."),
+  service: z.string().describe("The URL to which the agent connects, such as `http://127.0.0.1:3000`, `tcp://127.0.0.1:5432` or `unix:sockets/shop.sock`."),
 });
 export type DesiredTunnel = z.infer<typeof DesiredTunnel>;
 export const ReportedTunnel = z.object({

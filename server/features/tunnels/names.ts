@@ -1,6 +1,7 @@
 // Judges what callers name: the host name of a tunnel, the service that it leads to, and the addresses that may come.
 import { randomBytes } from "node:crypto";
 import { domainToASCII } from "node:url";
+import { UNIX_SERVICE } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
 import { canonicalNetwork, parseAddress } from "../../core/people/addresses.ts";
 
@@ -42,7 +43,8 @@ export const judgeTunnelHostname = (given: string, { domain, slug }: { readonly 
 export interface Service {
   readonly service: string;
   readonly protocol: "http" | "https" | "tcp";
-  readonly targetPort: number;
+  /** Null: it is a unix socket. */
+  readonly targetPort: number | null;
 }
 
 const PROTOCOLS: ReadonlyMap<string, Service["protocol"]> = new Map([
@@ -61,10 +63,17 @@ const isPrivate = (host: string): boolean => {
   return range === "loopback" || range === "private" || range === "uniqueLocal";
 };
 
+/** The name that a service hears where visitors' own is not passed on. */
+export const hostHeaderOf = (service: string): string => new URL(service).host || "localhost";
+
 /** A URL as the device sees it. What the device may reach, its agent decides again. */
 export const judgeService = (given: string): Service => {
   if (given.length > MAX_SERVICE || !URL.canParse(given)) throw badService("url");
   const url = new URL(given);
+  if (url.protocol === "unix:") {
+    if (!UNIX_SERVICE.test(given)) throw badService("path");
+    return { service: given, protocol: "http", targetPort: null };
+  }
   const protocol = PROTOCOLS.get(url.protocol);
   if (protocol === undefined) throw badService("scheme", { scheme: url.protocol.replace(":", "") });
   if (url.username !== "" || url.password !== "") throw badService("credentials");

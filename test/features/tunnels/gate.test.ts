@@ -1,6 +1,11 @@
 // Who may visit a tunnel, and whose connectors may serve it, as functions: the block list counts for visitors, and a token that was replaced opens nothing.
+import { once } from "node:events";
+import { mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, test } from "vitest";
-import { isAllowedService, readAllowed } from "../../../agent-sim/host/services.ts";
+import { connectToService, isAllowedService, readAllowed } from "../../../agent-sim/host/services.ts";
 import { systemClock } from "../../../server/core/clock.ts";
 import type { EdgeRequest } from "../../../server/core/ports/edge.ts";
 import { createConnectors } from "../../../server/features/tunnels/connectors.ts";
@@ -109,6 +114,35 @@ test("a rotation, a stop or a deletion on another node ends the connectors of th
   open.add("tun_1");
   expect(await after(null)).toBe(false);
   expect(errors).toEqual([]);
+});
+
+test("of unix sockets a device connects to those that lie in its own folder, and a link out of it leads nowhere", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "mooring-sockets-"));
+  const outside = await mkdtemp(join(tmpdir(), "mooring-outside-"));
+  const servers = [join(folder, "sockets", "shop.sock"), join(folder, "control.sock"), join(outside, "docker.sock")].map((path) => ({
+    path,
+    server: createServer(),
+  }));
+  await mkdir(join(folder, "sockets"));
+  for (const { path, server } of servers) await once(server.listen(path), "listening");
+  await symlink(join(outside, "docker.sock"), join(folder, "sockets", "linked.sock"));
+  await symlink(outside, join(folder, "sockets", "away"));
+  await symlink(folder, join(folder, "sockets", "up"));
+  const reach = async (service: string, at: string | undefined = folder): Promise<string> => {
+    const socket = connectToService(service, at === undefined ? {} : { folder: at });
+    if (typeof socket === "string") return socket;
+    await once(socket, "connect");
+    socket.destroy();
+    return "reached";
+  };
+  expect(await reach("unix:sockets/shop.sock")).toBe("reached");
+  for (const name of ["linked.sock", "away/docker.sock", "up/control.sock", "nothing.sock"])
+    expect([name, await reach(`unix:sockets/${name}`)]).toEqual([name, "unreachable"]);
+  for (const service of ["unix:control.sock", "unix:sockets/../control.sock", "unix:/var/run/docker.sock", "unix:sockets/a%2e%2e/x", "unix:sockets"])
+    expect([service, await reach(service)]).toEqual([service, "not_allowed"]);
+  expect(connectToService("unix:sockets/shop.sock")).toBe("not_allowed");
+  for (const { server } of servers) server.close();
+  await Promise.all([folder, outside].map((each) => rm(each, { recursive: true, force: true })));
 });
 
 test("a device connects to itself, and of its network only to what its own file names and what is private", () => {

@@ -1,7 +1,9 @@
 // Visitors reach a service of a device through its tunnel, over a real agent: those who may, whatever they send, and nothing is held back on the way.
 import { once } from "node:events";
+import { mkdir } from "node:fs/promises";
 import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
+import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import WebSocket, { WebSocketServer } from "ws";
@@ -284,6 +286,18 @@ test("its health is told when it changes: degraded, recovered, down", async () =
   expect(await alerts()).toMatchObject([{ status: "open", target: { kind: "resource", id: tunnelId } }]);
   await ask("PATCH", `/tunnels/${tunnelId}`, { status: "stopped" });
   expect(await alerts()).toMatchObject([{ status: "resolved" }]);
+});
+
+test("a service that is a unix socket in the agent's folder is visited like any other, and hears of localhost", async () => {
+  const path = join(machine.folder, "sockets");
+  await mkdir(path, { recursive: true });
+  const local = createServer((message, response) => void response.end(`${message.headers.host} ${message.url}`)).listen(join(path, "shop.sock"));
+  await once(local, "listening");
+  const { hostname } = await open({ targetPort: undefined, service: "unix:sockets/shop.sock", hostHeader: "service" });
+  expect(await bodyOf(visit(hostname, "/cart?n=1"))).toBe("localhost /cart?n=1");
+  local.close();
+  const refused = await world.call(owner, "POST", `/v1/devices/${device.deviceId}/tunnels`, { body: { service: "unix:sockets/../device.json" } });
+  expect([refused.status, refused.body.details]).toEqual([422, { reason: "path" }]);
 });
 
 test("a service that nothing listens at makes the tunnel an error that says so, and visitors get 502", async () => {

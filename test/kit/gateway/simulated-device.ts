@@ -11,6 +11,8 @@ import type { Device, TestTenant, World } from "./world.ts";
 export interface SimulatedDevice {
   readonly device: Device;
   readonly host: DeviceHost;
+  /** The agent's. */
+  readonly folder: string;
   stop(): Promise<void>;
 }
 
@@ -32,6 +34,7 @@ export const startSimulatedDevice = async (
   return {
     device,
     host,
+    folder,
     stop: async () => {
       await stop();
       await host.close();

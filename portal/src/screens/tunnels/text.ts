@@ -56,7 +56,7 @@ export const text = {
   ] as const,
   protocolHint: "TCP gets a port of the edge, and lets in addresses instead of people.",
   service: "Service",
-  serviceHint: "As the device sees it, such as http://127.0.0.1:3000.",
+  serviceHint: "As the device sees it, such as http://127.0.0.1:3000 or unix:sockets/shop.sock.",
   label: "Host name",
   labelHint: "One word, such as shop. Empty: a name that nobody guesses.",
   modeOptions: MODE_OPTIONS,

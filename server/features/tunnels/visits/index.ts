@@ -4,6 +4,7 @@ import { LRUCache } from "lru-cache";
 import type { Clock } from "../../../core/clock.ts";
 import type { Carriers } from "../../../core/ports/carriers.ts";
 import { type EdgeHandler, type EdgePages, type EdgeRequest, type EdgeResponse, hasLeft } from "../../../core/ports/edge.ts";
+import { hostHeaderOf } from "../names.ts";
 import type { TunnelRow } from "../store.ts";
 import { countVisit, type TunnelUsage } from "../usage.ts";
 import { createForward, type ForwardDeps, type Visit } from "./forward.ts";
@@ -52,7 +53,7 @@ export const createVisits = ({ clock, carriers, pages, find, use, limits, domain
   };
 
   const visitOf = (tunnel: TunnelRow, request: EdgeRequest): Visit => {
-    const host = tunnel.hostHeader === "service" ? new URL(tunnel.service).host : request.authority;
+    const host = tunnel.hostHeader === "service" ? hostHeaderOf(tunnel.service) : request.authority;
     const passed = countVisit(use, tunnel.tunnelId);
     const idleMs = tunnel.idleSeconds === null ? null : tunnel.idleSeconds * 1_000;
     return { ...servedBy(carriers, tunnel), request, host, cookie: cookieName(request.secure), idleMs, passed };
