@@ -68,6 +68,23 @@ type Given = Readonly<Record<string, string | undefined>>;
 const ownPorts = ({ PORT = "8080", INTERNAL_PORT = "8081", EDGE_PORT = "8082", EDGE_HTTP_PORT = "" }: Given): ReadonlySet<number> =>
   new Set([PORT, INTERNAL_PORT, EDGE_PORT, EDGE_HTTP_PORT].map(Number));
 
+interface Ports {
+  readonly PORT: number;
+  readonly INTERNAL_PORT: number;
+  readonly EDGE_PORT: number;
+  readonly EDGE_HTTP_PORT?: number | undefined;
+  readonly TUNNEL_TCP_PORTS: readonly number[];
+}
+
+/** The port of a worker's internal listener: they count up from INTERNAL_PORT and leave out what other listeners have. 0: any free one. */
+export const internalPortOf = ({ PORT, INTERNAL_PORT, EDGE_PORT, EDGE_HTTP_PORT = 0, TUNNEL_TCP_PORTS }: Ports, worker: number): number => {
+  if (INTERNAL_PORT === 0) return 0;
+  const taken = new Set([PORT, EDGE_PORT, EDGE_HTTP_PORT, ...TUNNEL_TCP_PORTS]);
+  let port = INTERNAL_PORT;
+  for (let left = worker; left > 0 || taken.has(port); port += 1) if (!taken.has(port)) left -= 1;
+  return port;
+};
+
 /** Scripts of a tunnel's page must never share a site or a cookie with the console. */
 export const edgeRelations = (given: Given): readonly string[] => {
   const { EDGE_TLS_CERT_FILE: cert, EDGE_TLS_KEY_FILE: key, TUNNEL_DOMAIN: domain, PUBLIC_URL: url } = given;

@@ -250,7 +250,7 @@ export const readConfig = (env: Env): Config => {
   return Object.freeze({ ...parsed.data, ...localOperator(given, parsed.data), ...(setUpBy.length === 0 ? firstLook(given) : {}), setUpBy });
 };
 
-export { backupFolderOf } from "./config-edge.ts";
+export { backupFolderOf, internalPortOf } from "./config-edge.ts";
 
 /** The gateway's public URL. With PORT 0 the port is known once the listener is open. */
 export const publicUrlOf = ({ PUBLIC_URL, TLS_CERT_FILE, HOST, PORT }: Config, port = PORT): string =>

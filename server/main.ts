@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { type App, createApp } from "./app.ts";
 import { checkCertificate } from "./certificate.ts";
-import { type Config, hasLocalOperator, LOCAL_USER, publicUrlOf, readConfig } from "./config.ts";
+import { type Config, hasLocalOperator, internalPortOf, LOCAL_USER, publicUrlOf, readConfig } from "./config.ts";
 import { systemClock } from "./core/clock.ts";
 import { ConfigError } from "./core/errors.ts";
 import type { EdgeSource } from "./edge/listen.ts";
@@ -160,7 +160,7 @@ const serve = async (
 const workerConfig = (config: Config, { worker, generation, edgePort = config.EDGE_PORT }: Place): Config => ({
   ...config,
   EDGE_PORT: edgePort,
-  INTERNAL_PORT: config.INTERNAL_PORT === 0 ? 0 : config.INTERNAL_PORT + worker,
+  INTERNAL_PORT: internalPortOf({ ...config, EDGE_PORT: edgePort }, worker),
   ...(config.NODE_ID === undefined ? {} : { NODE_ID: `${config.NODE_ID}-${worker}${generation === 0 ? "" : `-${generation}`}` }),
 });
 
@@ -186,8 +186,8 @@ const supervise = async (config: Config, log: ProcessLog, count: number): Promis
   await checkFree({ host: config.HOST, port: config.PORT, prefix: "" });
   const edgePort = await checkFree({ host: config.EDGE_HOST, port: config.EDGE_PORT, prefix: "EDGE_" });
   if (config.EDGE_HTTP_PORT !== undefined) await checkFree({ host: config.EDGE_HOST, port: config.EDGE_HTTP_PORT, prefix: "EDGE_HTTP_" });
-  if (config.INTERNAL_PORT !== 0)
-    for (let index = 0; index < count; index += 1) await checkFree({ host: config.INTERNAL_HOST, port: config.INTERNAL_PORT + index, prefix: "INTERNAL_" });
+  for (let index = 0; index < count && config.INTERNAL_PORT !== 0; index += 1)
+    await checkFree({ host: config.INTERNAL_HOST, port: internalPortOf({ ...config, EDGE_PORT: edgePort }, index), prefix: "INTERNAL_" });
   await checkCertificate(config, "EDGE_");
   const workers = startWorkers({ count, script: fileURLToPath(import.meta.url), log, words: ["--edge-port", String(edgePort)] });
   await openEdgePorts({ ...config, EDGE_PORT: edgePort }, workers);

@@ -1,7 +1,7 @@
 // Settings: one error lists all problems, the displayed configuration masks secrets, and the table in docs/settings.md equals the schema's.
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "vitest";
-import { readConfig, Settings } from "../../server/config.ts";
+import { internalPortOf, readConfig, Settings } from "../../server/config.ts";
 import { describeConfig, settingsTable } from "../../server/config-table.ts";
 import { ConfigError } from "../../server/core/errors.ts";
 import { reachOf } from "../../server/set-up.ts";
@@ -214,4 +214,14 @@ describe("the displayed configuration", () => {
     const [table = "the marks are missing"] = BETWEEN.exec(await readFile(SETTINGS_PAGE, "utf8")) ?? [];
     expect(table.trim()).toBe(settingsTable());
   });
+});
+
+test("the internal ports of workers leave out what other listeners have", () => {
+  const ports = (env: Readonly<Record<string, string>>): readonly number[] => {
+    const config = readConfig(env);
+    return [0, 1, 2].map((worker) => internalPortOf(config, worker));
+  };
+  expect(ports({})).toEqual([8_081, 8_083, 8_084]);
+  expect(ports({ INTERNAL_PORT: "9000", TUNNEL_TCP_PORTS: "9001-9003", EDGE_HTTP_PORT: "9005" })).toEqual([9_000, 9_004, 9_006]);
+  expect(ports({ INTERNAL_PORT: "0" })).toEqual([0, 0, 0]);
 });

@@ -16,6 +16,7 @@ let sandbox: Sandbox;
 let env: Env;
 let gateway: GatewayProcess;
 let token: string;
+let internalPorts: readonly number[];
 
 beforeAll(async () => {
   redis = await startRedis();
@@ -30,7 +31,10 @@ beforeAll(async () => {
       INTERNAL_TOKEN: "a token for this test",
     }),
   );
-  env = { ...sandbox.env, INTERNAL_PORT: String(await freePort(4)) };
+  const internalPort = await freePort(4);
+  internalPorts = [internalPort, internalPort + 2];
+  // Beside the internal port, as by default.
+  env = { ...sandbox.env, INTERNAL_PORT: String(internalPort), EDGE_PORT: String(internalPort + 1) };
   gateway = await startGatewayProcess(env, command("2"));
   token = (JSON.parse((await node("server/cli.js", ["token", "--user", "op", "--json"], { env })).stdout) as { token: string }).token;
 }, 60_000);
@@ -61,13 +65,13 @@ const listed = async (): Promise<readonly Listed[]> => {
 };
 
 describe("workers", () => {
-  test("workers share one port, register as separate nodes and have adjacent internal ports", async () => {
+  test("workers share one port, register as separate nodes and have internal ports of their own", async () => {
     const nodes = await listed();
     expect(nodes.map(({ nodeId }) => nodeId).sort()).toEqual(["w-0", "w-1"]);
     expect(new Set([gateway.pid, ...nodes.map(({ pid }) => pid)]).size).toBe(3);
     const internal = await Promise.all(
-      [0, 1].map(async (index) => {
-        const answer = await fetch(`http://127.0.0.1:${Number(env["INTERNAL_PORT"]) + index}/internal/node`, {
+      internalPorts.map(async (port) => {
+        const answer = await fetch(`http://127.0.0.1:${port}/internal/node`, {
           headers: { authorization: "Bearer a token for this test" },
         });
         return ((await answer.json()) as { nodeId: string }).nodeId;
