@@ -103,6 +103,34 @@ test("a tunnel is made in the form, says that nothing listens at its service, an
   await close();
 });
 
+test("a tunnel of TCP asks for addresses, and shows neither members nor a token", { timeout: 120_000 }, async () => {
+  const { page, problems, signIn, close } = await chromium.visitor();
+  await signIn(tenant.ownerId, { path: "/network" });
+  await page.getByRole("button", { name: "Open a tunnel" }).click();
+  const dialog = page.getByRole("dialog", { name: "Open a tunnel" });
+  await dialog.getByRole("combobox", { name: "Device" }).fill("attic");
+  await dialog.getByRole("option", { name: "attic" }).click();
+  await dialog.getByLabel("Port on the device").fill(String((origin.address() as AddressInfo).port));
+  await dialog.getByLabel("It speaks").selectOption("tcp");
+  for (const label of ["Host name", "The service gets as host"]) expect(await dialog.getByLabel(label).count()).toBe(0);
+  expect(await dialog.getByLabel("Open to").getByRole("option").allTextContents()).toEqual(["The addresses below", "Everybody"]);
+  await dialog.getByLabel("Name", { exact: true }).fill("database");
+  await dialog.getByLabel("Only from these addresses").fill("127.0.0.1");
+  expect(await findingsInEveryLook(page)).toEqual([]);
+  await dialog.getByRole("button", { name: "Open a tunnel" }).click();
+  await page.getByText(/^tcp:\/\/127\.0\.0\.1:\d+$/).first().waitFor();
+  await page.getByText("open to its addresses").waitFor();
+  for (const word of ["Show the token", "ends with"]) expect(await page.getByText(word).count()).toBe(0);
+  await page.getByRole("button", { name: "Change" }).click();
+  const change = page.getByRole("dialog", { name: "Change" });
+  await change.getByLabel("Only from these addresses").fill("127.0.0.1\n203.0.113.0/24");
+  await change.getByRole("button", { name: "Save" }).click();
+  await page.getByText("127.0.0.1, 203.0.113.0/24").waitFor();
+  expect(await findingsInEveryLook(page)).toEqual([]);
+  expect(problems).toEqual([]);
+  await close();
+});
+
 test("a mesh route waits for approval, gets it, and stands at its consumer", { timeout: 120_000 }, async () => {
   const consumer = await tenant.device();
   await ask("PATCH", `/devices/${consumer.deviceId}`, { name: "cellar" });

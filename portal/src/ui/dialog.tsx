@@ -145,6 +145,8 @@ export interface SelectFieldProps {
   readonly name: string;
   readonly hint?: ReactNode;
   readonly defaultValue?: string | undefined;
+  /** For a choice on which the rest of the form depends. */
+  readonly onChange?: (event: { readonly target: { readonly value: string } }) => void;
   /** Value and word. */
   readonly options: readonly (readonly [value: string, word: string])[];
 }

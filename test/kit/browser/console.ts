@@ -2,6 +2,7 @@
 import { afterAll } from "vitest";
 import { withTimeout } from "../../../server/platform/timeout.ts";
 import { startWorld, type World } from "../gateway/world.ts";
+import { freePort } from "../net/free-port.ts";
 import { type Chromium, openChromium } from "./chromium.ts";
 import { onceAWorker } from "./worker-end.ts";
 
@@ -14,6 +15,7 @@ const worldOfWorker = onceAWorker("gateway", async () => {
     TRUSTED_PROXIES: "127.0.0.0/8",
     // A world has two sessions for lists, a page reads ten at once, and two visitors do so beside each other: on a busy machine one waited for longer than it may.
     DATABASE_POOL: "24",
+    TUNNEL_TCP_PORTS: String(await freePort()),
     ...Object.fromEntries(UNLIMITED.map((limit) => [`RATE_LIMIT_${limit}`, "off"])),
   });
   return { value: world, end: world.close };

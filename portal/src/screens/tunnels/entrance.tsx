@@ -22,24 +22,21 @@ const shownLimits = (limits: Tunnel["limits"]): string =>
     return most === null ? [] : [text.limits[name].shown(numbers.format(most))];
   }).join(", ");
 
-export const TunnelEntrance = ({
-  tunnel: { url, access, limits, expiresAt, usage },
-  showToken,
-}: {
-  readonly tunnel: Tunnel;
-  readonly showToken: ReactNode;
-}) => (
-  <Panel title={text.who} beside={showToken}>
-    <Facts
-      of={{
-        [text.address]: <Copyable text={url} />,
-        [text.access]: text.modes[access.mode],
-        [text.from]: access.allow.length === 0 ? text.anywhere : <span className="mono">{access.allow.join(", ")}</span>,
-        [text.limited]: shownLimits(limits) || null,
-        [text.expires]: expiresAt === null ? null : <Ago at={expiresAt} />,
-        [text.usage]: <TunnelUse of={usage} />,
-        [text.token]: text.tokenEnds(access.tokenHint),
-      }}
-    />
-  </Panel>
-);
+export const TunnelEntrance = ({ tunnel, showToken }: { readonly tunnel: Tunnel; readonly showToken: ReactNode }) => {
+  const { url, protocol, access, limits, expiresAt, usage } = tunnel;
+  return (
+    <Panel title={text.who} beside={showToken}>
+      <Facts
+        of={{
+          [text.address]: <Copyable text={url} />,
+          [text.access]: text.openTo(tunnel),
+          [text.from]: access.allow.length === 0 ? text.anywhere : <span className="mono">{access.allow.join(", ")}</span>,
+          [text.limited]: shownLimits(limits) || null,
+          [text.expires]: expiresAt === null ? null : <Ago at={expiresAt} />,
+          [text.usage]: <TunnelUse of={usage} />,
+          [text.token]: protocol === "tcp" ? null : text.tokenEnds(access.tokenHint),
+        }}
+      />
+    </Panel>
+  );
+};

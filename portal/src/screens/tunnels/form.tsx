@@ -43,13 +43,15 @@ export const TunnelForm = ({ of, submit, action, onSubmit, onCancel }: TunnelFor
   const may = useMay();
   const [servedBy, setServedBy] = useState<string>("device");
   const [picked, setPicked] = useState<string[]>([]);
+  const [protocol, setProtocol] = useState<string>(of?.protocol ?? "http");
   const mayPublish = may("tunnel:publish");
   const isNew = of === undefined;
   const byDevice = isNew && servedBy === "device";
-  const modes = text.modeOptions.filter(([mode]) => mode !== "public" || mayPublish || of?.access.mode === "public");
+  const isTcp = protocol === "tcp" && (byDevice || !isNew);
+  const modes = (isTcp ? text.tcpModeOptions : text.modeOptions).filter(([mode]) => mode !== "public" || mayPublish || of?.access.mode === "public");
   const send = (fields: FormData): void => {
     const [deviceId] = picked;
-    const protocol = text.protocols.find(([each]) => each === fields.get("protocol"))?.[0] ?? "http";
+    const speaks = text.protocols.find(([each]) => each === protocol)?.[0] ?? "http";
     const [hostname, service, until] = [typed(fields, "hostname"), typed(fields, "service"), typed(fields, "expiresAt")];
     onSubmit({
       name: typed(fields, "name"),
@@ -66,7 +68,7 @@ export const TunnelForm = ({ of, submit, action, onSubmit, onCancel }: TunnelFor
         idleSeconds: limitIn(fields, "idleSeconds"),
       },
       expiresAt: until === "" ? null : new Date(until).toISOString(),
-      device: byDevice && deviceId !== undefined ? { deviceId, targetPort: Number(fields.get("targetPort")), protocol } : undefined,
+      device: byDevice && deviceId !== undefined ? { deviceId, targetPort: Number(fields.get("targetPort")), protocol: speaks } : undefined,
     });
   };
   return (
@@ -88,16 +90,23 @@ export const TunnelForm = ({ of, submit, action, onSubmit, onCancel }: TunnelFor
         <>
           <PickDevices label={text.device} picked={picked} onChange={(ids) => setPicked(ids.slice(-1))} />
           <TextField label={text.port} name="targetPort" type="number" required min={1} max={65_535} hint={text.portHint} />
-          <SelectField label={text.protocol} name="protocol" options={text.protocols} hint={text.protocolHint} />
+          <SelectField
+            label={text.protocol}
+            name="protocol"
+            defaultValue={protocol}
+            onChange={({ target }) => setProtocol(target.value)}
+            options={text.protocols}
+            hint={text.protocolHint}
+          />
         </>
       ) : null}
       <TextField label={text.name} name="name" required maxLength={60} defaultValue={of?.name} />
       {isNew || of.deviceId === undefined ? null : (
         <TextField label={text.service} name="service" required maxLength={2_048} defaultValue={of.service} hint={text.serviceHint} />
       )}
-      <TextField label={text.label} name="hostname" maxLength={253} defaultValue={of?.hostname} hint={text.labelHint} />
+      {isTcp ? null : <TextField label={text.label} name="hostname" maxLength={253} defaultValue={of?.hostname} hint={text.labelHint} />}
       <SelectField label={text.access} name="mode" defaultValue={of?.access.mode ?? "private"} options={modes} />
-      <Field label={text.allow} hint={text.allowHint}>
+      <Field label={text.allow} hint={isTcp ? text.tcpAllowHint : text.allowHint}>
         {(id, hintId) => (
           <textarea id={id} aria-describedby={hintId} name="allow" rows={2} maxLength={4_000} defaultValue={of?.access.allow.join("\n")} spellCheck={false} />
         )}
@@ -109,7 +118,7 @@ export const TunnelForm = ({ of, submit, action, onSubmit, onCancel }: TunnelFor
         hint={text.expiresHint}
         defaultValue={of?.expiresAt == null ? undefined : localTime(of.expiresAt)}
       />
-      <SelectField label={text.hostHeader} name="hostHeader" defaultValue={of?.hostHeader} options={text.hosts} />
+      {isTcp ? null : <SelectField label={text.hostHeader} name="hostHeader" defaultValue={of?.hostHeader} options={text.hosts} />}
       {LIMITS.map((name) => (
         <TextField
           key={name}

@@ -11,6 +11,11 @@ const MODE_OPTIONS: readonly (readonly [Mode, string])[] = [
   ["token", "Whoever has its token"],
   ["public", "Everybody"],
 ];
+/** A connection of TCP brings nothing that says who it is. */
+const TCP_MODE_OPTIONS: readonly (readonly [Mode, string])[] = [
+  ["private", "The addresses below"],
+  ["public", "Everybody"],
+];
 const SERVICES: Readonly<Record<TunnelHealth["service"], string>> = {
   reachable: "answers",
   refused: "nothing listens there",
@@ -35,7 +40,7 @@ export const text = {
   device: "Device",
   app: "its app",
   connectors: "connectors",
-  modes: MODES,
+  openTo: ({ protocol, access: { mode } }: Pick<Tunnel, "protocol" | "access">) => (protocol === "tcp" && mode === "private" ? "its addresses" : MODES[mode]),
   open: "Open",
   openHint: "It opens when the tunnel does.",
   since: "created",
@@ -60,8 +65,10 @@ export const text = {
   label: "Host name",
   labelHint: "One word, such as shop. Empty: a name that nobody guesses.",
   modeOptions: MODE_OPTIONS,
+  tcpModeOptions: TCP_MODE_OPTIONS,
   allow: "Only from these addresses",
   allowHint: "One address or network a line, such as 203.0.113.0/24. Empty: from anywhere.",
+  tcpAllowHint: "One address or network a line, such as 203.0.113.0/24. At least one, unless it is open to everybody.",
   from: "From",
   anywhere: "anywhere",
   expires: "Closes",

@@ -148,7 +148,7 @@ const useFacts = (tunnel: Tunnel | undefined): readonly PageFact[] => {
   const deviceId = tunnel?.deviceId ?? null;
   const nameOf = useDeviceNames({ count: 1, row: () => ({ deviceId }) });
   if (tunnel === undefined) return [];
-  const { appId, access, createdAt, actor } = tunnel;
+  const { appId, createdAt, actor } = tunnel;
   return [
     {
       icon: "system",
@@ -175,7 +175,7 @@ const useFacts = (tunnel: Tunnel | undefined): readonly PageFact[] => {
             ),
           },
         ]),
-    { icon: "info", words: `${text.access.toLowerCase()} ${text.modes[access.mode]}` },
+    { icon: "info", words: `${text.access.toLowerCase()} ${text.openTo(tunnel)}` },
     {
       icon: "time",
       words: (
@@ -220,7 +220,8 @@ export const TunnelScreen = () => {
       {status === "active" ? text.start : text.stop}
     </button>
   );
-  const showToken = mayRead ? (
+  const hasToken = mayRead && tunnel?.protocol !== "tcp";
+  const showToken = hasToken ? (
     <button type="button" data-size="small" onClick={() => setOpened("token")}>
       {text.showToken}
     </button>
@@ -252,9 +253,9 @@ export const TunnelScreen = () => {
         )
       }
       more={
-        tunnel !== undefined && (mayRemove || mayRead) ? (
+        tunnel !== undefined && (mayRemove || hasToken) ? (
           <>
-            {mayRead ? <MenuItem onChoose={() => setOpened("rotate")}>{text.rotate}</MenuItem> : null}
+            {hasToken ? <MenuItem onChoose={() => setOpened("rotate")}>{text.rotate}</MenuItem> : null}
             {mayRemove ? <MenuItem onChoose={() => setOpened("remove")}>{text.remove}</MenuItem> : null}
           </>
         ) : undefined

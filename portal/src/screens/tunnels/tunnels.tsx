@@ -67,7 +67,7 @@ export const TunnelsScreen = () => {
         cell: ({ protocol, hostname, url }) => (protocol === "tcp" ? url : <span title={hostname}>{hostname}</span>),
       },
       { title: text.device, cell: ({ deviceId }) => (deviceId === undefined ? text.connectors : nameOf(deviceId)) },
-      { title: text.access, width: "minmax(0, 0.8fr)", cell: ({ access: { mode } }) => text.modes[mode] },
+      { title: text.access, width: "minmax(0, 0.8fr)", cell: (tunnel) => text.openTo(tunnel) },
     ],
     [nameOf],
   );
