@@ -118,7 +118,10 @@ test("a tunnel of TCP asks for addresses, and shows neither members nor a token"
   await dialog.getByLabel("Only from these addresses").fill("127.0.0.1");
   expect(await findingsInEveryLook(page)).toEqual([]);
   await dialog.getByRole("button", { name: "Open a tunnel" }).click();
-  await page.getByText(/^tcp:\/\/127\.0\.0\.1:\d+$/).first().waitFor();
+  await page
+    .getByText(/^tcp:\/\/127\.0\.0\.1:\d+$/)
+    .first()
+    .waitFor();
   await page.getByText("open to its addresses").waitFor();
   for (const word of ["Show the token", "ends with"]) expect(await page.getByText(word).count()).toBe(0);
   await page.getByRole("button", { name: "Change" }).click();

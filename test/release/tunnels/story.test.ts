@@ -1,8 +1,8 @@
 // The story of docs/reach.md as a test: an app of a device is opened to the outside by a tunnel, and to another device by a mesh route. Real gateway and agents.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createSandbox, runToEnd, type Sandbox, startGatewayProcess } from "../flows/processes.ts";
-import { freePort } from "../kit/net/free-port.ts";
-import { FIVE_MINUTES, REACH_AN_APP, stepsOf } from "./walkthroughs.ts";
+import { createSandbox, runToEnd, type Sandbox, startGatewayProcess } from "../../flows/processes.ts";
+import { freePort } from "../../kit/net/free-port.ts";
+import { FIVE_MINUTES, REACH_AN_APP, stepsOf } from "../walkthroughs.ts";
 
 let sandbox: Sandbox;
 beforeAll(async () => {

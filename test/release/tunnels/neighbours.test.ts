@@ -5,9 +5,9 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import WebSocket, { WebSocketServer } from "ws";
-import { eventually } from "../kit/checks/eventually.ts";
-import { type SimulatedDevice, startSimulatedDevice } from "../kit/gateway/simulated-device.ts";
-import { type Caller, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
+import { eventually } from "../../kit/checks/eventually.ts";
+import { type SimulatedDevice, startSimulatedDevice } from "../../kit/gateway/simulated-device.ts";
+import { type Caller, startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
 
 const LEAVERS = 3_000;
 const AT_ONCE = 30;
