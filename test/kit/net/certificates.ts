@@ -1,5 +1,6 @@
 // A certificate authority for one test and the certificates that it issues, made with openssl: nothing else in the suite writes X.509.
 import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { copyFile, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,7 +26,18 @@ export const createAuthority = async () => {
     const [certFile, keyFile] = [at(`${name}.pem`), at(`${name}.key`)];
     await openssl("req", ...KEY, "-keyout", keyFile, "-out", at(`${name}.csr`), "-subj", `/CN=${name}`);
     await writeFile(at(`${name}.ext`), `subjectAltName=${names.map((each) => `DNS:${each},`).join("")}IP:127.0.0.1`);
-    const signed = ["-CA", at("ca.pem"), "-CAkey", at("ca.key"), "-CAcreateserial", "-days", "10", "-extfile", at(`${name}.ext`)];
+    const signed = [
+      "-CA",
+      at("ca.pem"),
+      "-CAkey",
+      at("ca.key"),
+      "-set_serial",
+      `0x${randomBytes(16).toString("hex")}`,
+      "-days",
+      "10",
+      "-extfile",
+      at(`${name}.ext`),
+    ];
     await openssl("x509", "-req", "-in", at(`${name}.csr`), ...signed, "-out", certFile);
     return { certFile, keyFile };
   };
