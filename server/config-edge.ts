@@ -81,7 +81,10 @@ export const internalPortOf = ({ PORT, INTERNAL_PORT, EDGE_PORT, EDGE_HTTP_PORT 
   if (INTERNAL_PORT === 0) return 0;
   const taken = new Set([PORT, EDGE_PORT, EDGE_HTTP_PORT, ...TUNNEL_TCP_PORTS]);
   let port = INTERNAL_PORT;
-  for (let left = worker; left > 0 || taken.has(port); port += 1) if (!taken.has(port)) left -= 1;
+  for (let left = worker; left > 0; ) {
+    port += 1;
+    if (!taken.has(port)) left -= 1;
+  }
   return port;
 };
 
