@@ -18,9 +18,9 @@ async function* encoded(pieces: Pieces): AsyncGenerator<Uint8Array> {
 /** The answer with its pieces as bytes, once the first is there: a failure before it is answered as an error, and a later one breaks the answer off. */
 export const beginPieces = async <A extends { readonly result: unknown }>(answer: A): Promise<A & { readonly result: AsyncIterable<Uint8Array> }> => {
   const rest = encoded(answer.result as Pieces); // as: what the contract's operations with pieces return
-  let first: Promise<IteratorResult<Uint8Array>> | null = Promise.resolve(await rest.next());
-  const next = (): Promise<IteratorResult<Uint8Array>> => {
-    const one = first ?? rest.next();
+  let first: IteratorResult<Uint8Array> | null = await rest.next();
+  const next = async (): Promise<IteratorResult<Uint8Array>> => {
+    const one = first ?? (await rest.next());
     first = null;
     return one;
   };

@@ -128,8 +128,8 @@ test("of unix sockets a device connects to those that lie in its own folder, and
   await symlink(join(outside, "docker.sock"), join(folder, "sockets", "linked.sock"));
   await symlink(outside, join(folder, "sockets", "away"));
   await symlink(folder, join(folder, "sockets", "up"));
-  const reach = async (service: string, at: string | undefined = folder): Promise<string> => {
-    const socket = connectToService(service, at === undefined ? {} : { folder: at });
+  const reach = async (service: string): Promise<string> => {
+    const socket = connectToService(service, { folder });
     if (typeof socket === "string") return socket;
     await once(socket, "connect");
     socket.destroy();
