@@ -1,12 +1,15 @@
 // Tunnels and mesh routes in the browser: an app's port opens in two clicks, a tunnel says why it serves nobody, and a route waits for approval.
+
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { findingsInEveryLook } from "../kit/browser/chromium.ts";
 import { openConsole } from "../kit/browser/console.ts";
 import { eventually } from "../kit/checks/eventually.ts";
 import { TEMPLATE } from "../kit/gateway/app-template.ts";
+import { askAs } from "../kit/gateway/ask.ts";
 import { type SimulatedDevice, startSimulatedDevice } from "../kit/gateway/simulated-device.ts";
 import type { Caller, Device, TestTenant } from "../kit/gateway/world.ts";
 
@@ -16,11 +19,7 @@ let owner: Caller;
 let device: Device;
 let machine: SimulatedDevice;
 const origin = createServer((_request, response) => void response.setHeader("Content-Type", "text/html").end("<h1>the app itself</h1>"));
-const ask = async (method: string, path: string, body?: object) => {
-  const answer = await world.call(owner, method, `/v1${path}`, body === undefined ? {} : { body });
-  if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
-  return answer.body?.data;
-};
+const ask = (method: string, path: string, body?: object) => askAs(world, owner, method, path, body);
 
 beforeAll(async () => {
   origin.listen(0, "127.0.0.1");
@@ -71,6 +70,16 @@ test("two clicks open an app's port through a tunnel that only members enter", {
   await close();
 });
 
+/** The form of a tunnel, with the device and this port filled in. */
+const fillForm = async (page: Page, port: number): Promise<Locator> => {
+  await page.getByRole("button", { name: "Open a tunnel" }).click();
+  const dialog = page.getByRole("dialog", { name: "Open a tunnel" });
+  await dialog.getByRole("combobox", { name: "Device" }).fill("attic");
+  await dialog.getByRole("option", { name: "attic" }).click();
+  await dialog.getByLabel("Port on the device").fill(String(port));
+  return dialog;
+};
+
 test("a tunnel is made in the form, says that nothing listens at its service, and shows its token to whoever asks", { timeout: 120_000 }, async () => {
   const gone = createServer().listen(0, "127.0.0.1");
   await once(gone, "listening");
@@ -78,11 +87,7 @@ test("a tunnel is made in the form, says that nothing listens at its service, an
   gone.close();
   const { page, problems, signIn, close } = await chromium.visitor();
   await signIn(tenant.ownerId, { path: "/network" });
-  await page.getByRole("button", { name: "Open a tunnel" }).click();
-  const dialog = page.getByRole("dialog", { name: "Open a tunnel" });
-  await dialog.getByRole("combobox", { name: "Device" }).fill("attic");
-  await dialog.getByRole("option", { name: "attic" }).click();
-  await dialog.getByLabel("Port on the device").fill(String(port));
+  const dialog = await fillForm(page, port);
   await dialog.getByLabel("Name", { exact: true }).fill("printer");
   await dialog.getByLabel("Open to").selectOption("token");
   await dialog.getByLabel("Only from these addresses").fill("127.0.0.0/8\n203.0.113.7");
@@ -106,11 +111,7 @@ test("a tunnel is made in the form, says that nothing listens at its service, an
 test("a tunnel of TCP asks for addresses, and shows neither members nor a token", { timeout: 120_000 }, async () => {
   const { page, problems, signIn, close } = await chromium.visitor();
   await signIn(tenant.ownerId, { path: "/network" });
-  await page.getByRole("button", { name: "Open a tunnel" }).click();
-  const dialog = page.getByRole("dialog", { name: "Open a tunnel" });
-  await dialog.getByRole("combobox", { name: "Device" }).fill("attic");
-  await dialog.getByRole("option", { name: "attic" }).click();
-  await dialog.getByLabel("Port on the device").fill(String((origin.address() as AddressInfo).port));
+  const dialog = await fillForm(page, (origin.address() as AddressInfo).port);
   await dialog.getByLabel("It speaks").selectOption("tcp");
   for (const label of ["Host name", "The service gets as host"]) expect(await dialog.getByLabel(label).count()).toBe(0);
   expect(await dialog.getByLabel("Open to").getByRole("option").allTextContents()).toEqual(["The addresses below", "Everybody"]);

@@ -1,9 +1,11 @@
 // Tunnels of TCP: a port of the edge leads to a service of a device for whoever may come from their address, and for nobody else.
+
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually } from "../../kit/checks/eventually.ts";
+import { askAs } from "../../kit/gateway/ask.ts";
 import { runJob } from "../../kit/gateway/run-job.ts";
 import { type SimulatedDevice, startSimulatedDevice } from "../../kit/gateway/simulated-device.ts";
 import { type Caller, type Device, startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
@@ -35,11 +37,7 @@ interface Made {
   readonly url: string;
 }
 const call = (method: string, path: string, body?: object, as = owner) => world.call(as, method, `/v1${path}`, body === undefined ? {} : { body });
-const ask = async (method: string, path: string, body?: object) => {
-  const answer = await call(method, path, body);
-  if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
-  return answer.body?.data;
-};
+const ask = (method: string, path: string, body?: object) => askAs(world, owner, method, path, body);
 const order = (more: object = {}): object => ({
   targetPort: (origin.address() as AddressInfo).port,
   protocol: "tcp",

@@ -1,4 +1,5 @@
 // Visitors reach a service of a device through its tunnel, over a real agent: those who may, whatever they send, and nothing is held back on the way.
+
 import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
 import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
@@ -10,6 +11,7 @@ import WebSocket, { WebSocketServer } from "ws";
 import { createCarrier, systemTime } from "../../../agent-sim/agent/index.ts";
 import { connectToService } from "../../../agent-sim/host/services.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
+import { askAs } from "../../kit/gateway/ask.ts";
 import { runJob } from "../../kit/gateway/run-job.ts";
 import { type SimulatedDevice, startSimulatedDevice } from "../../kit/gateway/simulated-device.ts";
 import { type Caller, type Device, startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
@@ -70,11 +72,7 @@ interface Made {
   readonly hostname: string;
   readonly status: string;
 }
-const ask = async (method: string, path: string, body?: object, as = owner) => {
-  const answer = await world.call(as, method, `/v1${path}`, body === undefined ? {} : { body });
-  if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
-  return answer.body?.data;
-};
+const ask = (method: string, path: string, body?: object, as = owner) => askAs(world, as, method, path, body);
 const open = async (more: object = {}): Promise<Made> => {
   const made = (await ask("POST", `/devices/${device.deviceId}/tunnels`, {
     targetPort: (origin.address() as { port: number }).port,

@@ -1,4 +1,5 @@
 // What people visit tunnels with: curl, Python, ws and Chromium read, send, listen and talk through one, over TLS, and find a custom domain with its certificate.
+
 import { execFile } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -12,6 +13,7 @@ import WebSocket, { WebSocketServer } from "ws";
 import { built } from "../../flows/processes.ts";
 import { type Chromium, openChromium } from "../../kit/browser/chromium.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
+import { askAs } from "../../kit/gateway/ask.ts";
 import { type Caller, startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
 import { type AcmeServer, type NameServer, startAcmeServer, startNameServer } from "../../kit/net/acme.ts";
 import { createAuthority } from "../../kit/net/certificates.ts";
@@ -57,11 +59,7 @@ origin.on("upgrade", (message, socket, head) =>
   sockets.handleUpgrade(message, socket, head, (peer) => peer.on("message", (data, binary) => peer.send(data, { binary }))),
 );
 
-const ask = async (method: string, path: string, body?: object) => {
-  const answered = await world.call(owner, method, `/v1${path}`, body === undefined ? {} : { body });
-  if (answered.status >= 300) throw new Error(`${method} ${path}: ${answered.status} ${JSON.stringify(answered.body)}`);
-  return answered.body?.data;
-};
+const ask = (method: string, path: string, body?: object) => askAs(world, owner, method, path, body);
 const port = (): number => world.app.edgePort();
 const url = (scheme = "https"): string => `${scheme}://${hostname}:${port()}`;
 

@@ -5,6 +5,7 @@ import { connect } from "node:tls";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inLanes } from "../../chaos/rig/calls.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
+import { askAs } from "../../kit/gateway/ask.ts";
 import { type Caller, startWorld, type World } from "../../kit/gateway/world.ts";
 import { createAuthority } from "../../kit/net/certificates.ts";
 
@@ -28,11 +29,7 @@ afterAll(async () => {
   await authority?.remove();
 });
 
-const call = async (method: string, path: string, body: object) => {
-  const answer = await world.call(owner, method, `/v1${path}`, { body });
-  if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
-  return answer.body.data;
-};
+const call = (method: string, path: string, body: object) => askAs(world, owner, method, path, body);
 const certify = async (domainId: string, hostname: string, commonName: string): Promise<void> => {
   const { certFile, keyFile } = await authority.issue(commonName, [hostname]);
   await call("PUT", `/custom-domains/${domainId}/certificate`, { certificate: await readFile(certFile, "utf8"), privateKey: await readFile(keyFile, "utf8") });

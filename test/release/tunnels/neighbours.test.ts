@@ -1,4 +1,5 @@
 // 3,000 visitors who leave and 20 who do not read cost the others nothing: what these have open goes on over the same carrier.
+
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
@@ -6,6 +7,7 @@ import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import WebSocket, { WebSocketServer } from "ws";
 import { eventually } from "../../kit/checks/eventually.ts";
+import { askAs } from "../../kit/gateway/ask.ts";
 import { type SimulatedDevice, startSimulatedDevice } from "../../kit/gateway/simulated-device.ts";
 import { type Caller, startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
 
@@ -45,11 +47,7 @@ origin.on("upgrade", (message, socket, head) =>
   sockets.handleUpgrade(message, socket, head, (peer) => peer.on("message", (data, binary) => peer.send(data, { binary }))),
 );
 
-const ask = async (method: string, path: string, body?: object) => {
-  const answer = await world.call(owner, method, `/v1${path}`, body === undefined ? {} : { body });
-  if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
-  return answer.body?.data;
-};
+const ask = (method: string, path: string, body?: object) => askAs(world, owner, method, path, body);
 let visitors = 0;
 /** Each visitor has an address of their own, because an address has few places. */
 const nextAddress = (): string => {

@@ -7,6 +7,7 @@ import { inLanes, patience, send } from "../../rig/calls.ts";
 import { type DeployFleet, withDeployFleet } from "../../rig/deploy-fleet.ts";
 import { type Rig, withRig } from "../../rig/rig.ts";
 import { ask } from "../../rig/sql.ts";
+import { killNode, killPostgres } from "../../rig/troubles.ts";
 import { type Context, hurried, type Scenario, type ScenarioOutcome } from "../../scenario.ts";
 
 const NODES = 2;
@@ -64,15 +65,8 @@ const openWork = ({ rig }: Stage): Promise<number | null> =>
 
 type Trouble = (stage: Stage, turn: number) => Promise<void>;
 const TROUBLES: readonly Trouble[] = [
-  async ({ rig }, turn) => {
-    const node = rig.nodes[turn % NODES];
-    await node?.kill();
-    await node?.start();
-  },
-  async ({ rig }) => {
-    await rig.postgres.kill();
-    await rig.postgres.start();
-  },
+  ({ rig }, turn) => killNode(rig, turn),
+  ({ rig }) => killPostgres(rig),
   async ({ rig }) => void rig.agentProxy.reset(0.3),
 ];
 

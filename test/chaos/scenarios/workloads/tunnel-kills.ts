@@ -11,6 +11,7 @@ import { send, tally } from "../../rig/calls.ts";
 import { type ProcessAgent, withProcessAgents } from "../../rig/process-agents.ts";
 import { type Rig, withRig } from "../../rig/rig.ts";
 import { ask } from "../../rig/sql.ts";
+import { killNode, killPostgres } from "../../rig/troubles.ts";
 import type { Context, Scenario, ScenarioOutcome } from "../../scenario.ts";
 
 const NODES = 2;
@@ -106,15 +107,8 @@ const visit = async ({ hostname }: Tunnel, port: number): Promise<{ readonly sta
 type Trouble = (stage: Stage, turn: number) => Promise<void>;
 const TROUBLES: readonly Trouble[] = [
   ({ sides, random }) => pick(pick(sides, random).agents, random).kill(),
-  async ({ rig }, turn) => {
-    const node = rig.nodes[turn % NODES];
-    await node?.kill();
-    await node?.start();
-  },
-  async ({ rig }) => {
-    await rig.postgres.kill();
-    await rig.postgres.start();
-  },
+  ({ rig }, turn) => killNode(rig, turn),
+  ({ rig }) => killPostgres(rig),
   async ({ rig }) => void rig.agentProxy.reset(0.5),
 ];
 
