@@ -6,6 +6,15 @@ import { testOpening } from "../kit/browser/opening.ts";
 import { eventually } from "../kit/checks/eventually.ts";
 import { openStage } from "./stage.ts";
 
+/** An observer is called before the browser does anything else, so nobody presses a key sooner. */
+const PRESS_AGAIN_ONCE_CLOSED = `{
+  const observer = new MutationObserver(() => {
+    if (document.querySelector('section[aria-label="ping"]') !== null) return;
+    observer.disconnect();
+    document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
+  });
+  observer.observe(document.body, { childList: true, subtree: true });
+}`;
 const HOSTILE = '"><img src=x onerror=alert(1)>';
 
 const { world, chromium } = await openConsole();
@@ -160,6 +169,16 @@ describe.concurrent("a command", () => {
     await at.panel("ping").waitFor();
     await at.page.keyboard.press("Escape");
     await at.panel("ping").waitFor({ state: "hidden" });
+    await at.page.keyboard.press("Escape");
+    await at.page.getByRole("heading", { name: "Devices", level: 1 }).waitFor();
+  });
+
+  test("that Escape closes leaves the next Escape to the page, however soon it comes", async ({ open }) => {
+    const at = await open();
+    const commandId = await at.queue({ type: "ping" });
+    await at.visitor.go(`/devices/${at.device.deviceId}?command=${commandId}`);
+    await at.panel("ping").waitFor();
+    await at.page.evaluate(PRESS_AGAIN_ONCE_CLOSED);
     await at.page.keyboard.press("Escape");
     await at.page.getByRole("heading", { name: "Devices", level: 1 }).waitFor();
   });

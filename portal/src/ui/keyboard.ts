@@ -1,5 +1,5 @@
 // The keys of the whole page: `g` and a letter go to a screen, `/` to the filter. None of them works while somebody types.
-import { useEffect } from "react";
+import { useLayoutEffect } from "react";
 
 const SEQUENCE_MS = 1_500;
 /** Only this key begins a sequence: any other would swallow the key after it. */
@@ -12,7 +12,8 @@ const isInside = (): boolean => document.querySelector(":is(dialog[open], :popov
 
 /** Keys such as `?` and `g d`. */
 export const useKeys = (keys: Readonly<Record<string, () => void>>): void => {
-  useEffect(() => {
+  // Not useEffect: a key between what is drawn and what runs after that would still meet the keys of the page before.
+  useLayoutEffect(() => {
     let begunAt = Number.NEGATIVE_INFINITY;
     const press = (event: KeyboardEvent): void => {
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event) || isInside()) return;

@@ -1,6 +1,6 @@
 // The frame around every screen: the rail or the bars of a phone, the tabs of a place, the search and the keys.
 import { useLocation, useMatches, useNavigate } from "@tanstack/react-router";
-import { lazy, type ReactNode, Suspense, useEffect, useMemo, useState } from "react";
+import { lazy, type ReactNode, Suspense, useLayoutEffect, useMemo, useState } from "react";
 import { useMe } from "../../api/session.ts";
 import { focusFilter, useKeys } from "../../ui/keyboard.ts";
 import { Page, PageTabs, Skeleton } from "../../ui/parts.tsx";
@@ -33,7 +33,7 @@ const chooseTab = (at: number): void => [...document.querySelectorAll("main [dat
 
 /** Keys with Ctrl, Cmd or Alt, which mean something while somebody types, too. */
 const useHeldKeys = (onFind: () => void): void => {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const press = (event: KeyboardEvent): void => {
       const isFind = (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k";
       const tab = event.altKey && !event.ctrlKey ? /^Digit([1-9])$/.exec(event.code)?.[1] : undefined;

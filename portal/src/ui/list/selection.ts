@@ -1,5 +1,5 @@
 // Which rows of a list somebody has chosen: some of them, or all that match the filters but some. Nothing is read for it.
-import { useEffect, useMemo, useState } from "react";
+import { useLayoutEffect, useMemo, useState } from "react";
 
 export interface Selection {
   /** Every row that matches, but `ids`; otherwise only `ids`. */
@@ -23,8 +23,9 @@ const NO_FAULTS: ReadonlyMap<string, string> = new Map();
 export const useSelection = (filters: string): Selection => {
   const [{ all, ids }, set] = useState({ all: false, ids: NONE });
   const [faults, setFaults] = useState(NO_FAULTS);
+  // At once: a press would still mean what was chosen before.
   // biome-ignore lint/correctness/useExhaustiveDependencies: other filters are other rows
-  useEffect(() => {
+  useLayoutEffect(() => {
     set({ all: false, ids: NONE });
     setFaults(NO_FAULTS);
   }, [filters]);
