@@ -40,6 +40,8 @@ export interface Agent {
   signed(method: string, target: string): Record<string, string>;
   /** Gives running commands two seconds to end, says goodbye and closes. */
   stop(goodbye?: z.input<typeof Goodbye>): Promise<void>;
+  /** Ends as a process that is killed: at once, and without a word. What runs is the caller's to end. */
+  kill(): void;
   readonly state: AgentPhase;
   /** Number of acks that the gateway has not confirmed. */
   readonly unconfirmed: number;
@@ -61,15 +63,19 @@ const startPollOnly = ({ options, state, polling }: AgentContext): void => {
   });
 };
 
-const stop = async (context: AgentContext, goodbye: z.input<typeof Goodbye>): Promise<void> => {
-  const { state, acks, executor, polling, options } = context;
-  if (isOver(state)) return;
+const beginNothing = (state: AgentState): void => {
   state.phase = "stopped";
   state.cancelReconnect();
   state.cancelHandoff();
-  state.successor?.close(CLOSE.goingAway.code, goodbye.reason);
   state.cancelHeartbeat();
   state.cancelRotation();
+};
+
+const stop = async (context: AgentContext, goodbye: z.input<typeof Goodbye>): Promise<void> => {
+  const { state, acks, executor, polling, options } = context;
+  if (isOver(state)) return;
+  beginNothing(state);
+  state.successor?.close(CLOSE.goingAway.code, goodbye.reason);
   await executor.whenIdle(STOP_MS);
   await until(options.time, () => acks.waiting === 0 || state.channel === null, { everyMs: 20, withinMs: STOP_MS });
   polling.every(null);
@@ -77,6 +83,15 @@ const stop = async (context: AgentContext, goodbye: z.input<typeof Goodbye>): Pr
   state.session?.close(CLOSE.normal.code, goodbye.reason);
   state.cancelStable();
   acks.use(null);
+};
+
+const kill = ({ state, acks, polling }: AgentContext): void => {
+  beginNothing(state);
+  state.cancelStable();
+  polling.every(null);
+  acks.use(null);
+  state.successor?.cut();
+  state.session?.cut();
 };
 
 /** An identity whose secret follows rotations. */
@@ -169,6 +184,7 @@ export const createAgent = (given: AgentOptions): Agent => {
       scheduleReconnect(context, { reconnectInMs: random() * (options.firstWindowMs ?? state.plan.reconnect.firstWindowMs) });
     },
     stop: (goodbye = { reason: "shutdown" }) => stop(context, goodbye),
+    kill: () => kill(context),
     get state() {
       return state.phase;
     },

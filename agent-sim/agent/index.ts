@@ -22,7 +22,7 @@ export { createRotation } from "./rotation.ts";
 export { signer } from "./signing.ts";
 export { openFileJournal } from "./state/file-journal.ts";
 export { IssuedIdentity, type PairedDevice, toPairedDevice } from "./state/identity.ts";
-export { createJournal, createMemoryJournal, type Journal } from "./state/journal.ts";
+export { CannotWrite, createJournal, createMemoryJournal, type Journal } from "./state/journal.ts";
 export { createMemoryKeys, type Keys, openFileKeys } from "./state/keys.ts";
 export { lockState, StateInUse } from "./state/state-lock.ts";
 export { createDueTimer } from "./timing/due-timer.ts";

@@ -60,6 +60,8 @@ export interface Session {
   ack(commandId: string, ack: AgentAck): string | null;
   goodbye(data: z.infer<typeof Goodbye>): void;
   close(code: number, reason: string): void;
+  /** Ends the connection without a word. */
+  cut(): void;
 }
 
 export const openSession = (deps: SessionDeps): Session => {
@@ -168,5 +170,6 @@ export const openSession = (deps: SessionDeps): Session => {
     ack: (commandId, ack) => (ready ? socket.send({ op: "ack", data: { commandId, ...ack } }) : null),
     goodbye: (data) => void socket.send({ op: "goodbye", data }, true),
     close: socket.close,
+    cut: socket.cut,
   };
 };

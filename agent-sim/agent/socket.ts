@@ -38,6 +38,8 @@ export interface Socket {
   pace(perSecond: number): void;
   /** Closes the socket, and terminates it if the peer has not answered after a second. */
   close(code: number, reason: string): void;
+  /** Ends the connection without a word. */
+  cut(): void;
 }
 
 /** The socket's default URL, for an identity without `connect`. */
@@ -172,6 +174,10 @@ export const openSocket = ({ url, identity, sign, time, serverNowMs, stampMs, on
       socket.close(code, reason);
       time.after(1_000, () => socket.terminate());
       end({ kind: "closed", code, reason, wasReady: false });
+    },
+    cut: () => {
+      socket.terminate();
+      end({ kind: "closed", code: 1006, reason: "cut off by the agent", wasReady: false });
     },
   };
 };

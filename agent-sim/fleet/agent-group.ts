@@ -1,27 +1,9 @@
 // Many agents in one process, started, counted and stopped together.
-import {
-  type Agent,
-  type AgentEvents,
-  type AgentMachine,
-  type AgentOptions,
-  createAgent,
-  createApps,
-  createHandlers,
-  createHttp,
-  createMemoryJournal,
-  createRandom,
-  type Http,
-  nameOfEnd,
-  type PairedDevice,
-  type Random,
-  readBootId,
-  type Time,
-  thisMachine,
-} from "../agent/index.ts";
-import { createInventorySync, type InventorySync } from "../host/inventory-sync.ts";
+import { type AgentMachine, type AgentOptions, createHttp, type PairedDevice, type Random, readBootId, type Time } from "../agent/index.ts";
 import type { CommandTracker } from "./command-tracker.ts";
-import { type AppFailures, createFleetApps, type FleetApps, type FleetAppsOptions } from "./fleet-apps.ts";
-import { createUpdateHandlers, machineWith, type UpdateFate, type UpdateShares, updateFatesOf } from "./fleet-updates.ts";
+import type { AppFailures, FleetApps, FleetAppsOptions } from "./fleet-apps.ts";
+import { createFleetMember, type FleetMember } from "./fleet-member.ts";
+import { type UpdateShares, updateFatesOf } from "./fleet-updates.ts";
 
 const REST_SOCKETS = 32;
 /** Beside the time in which the agents connect. */
@@ -57,6 +39,8 @@ export interface AgentGroupOptions {
 export interface AgentGroup {
   start(): void;
   stop(): Promise<void>;
+  /** Kills the process of this device's agent and starts another, which has what the first one had stored. */
+  kill(deviceId: string): void;
   /** Agents with a ready session, and poll-only agents that REST has answered. */
   readonly connected: number;
   /** Without the agents that an update has lost. */
@@ -72,135 +56,13 @@ export interface AgentGroup {
   readonly apps: ReadonlyMap<string, FleetApps>;
 }
 
-interface GroupMember {
-  readonly deviceId: string;
-  readonly start: () => void;
-  readonly stop: () => Promise<void>;
-  readonly isLost: () => boolean;
-  readonly apps: FleetApps;
-  /** Null: nobody has said what its machine is. */
-  readonly inventory: InventorySync | null;
-  readonly isConnected: () => boolean;
-  readonly describe: () => string;
-  readonly waitMs: () => number;
-}
-
-const createMember = (
-  member: PairedDevice,
-  index: number,
-  {
-    options,
-    http,
-    bootId,
-    counts,
-    fate,
-  }: {
-    readonly options: AgentGroupOptions;
-    readonly http: Http;
-    readonly bootId: string;
-    readonly counts: { heartbeats: number; reconnects: number };
-    readonly fate: UpdateFate;
-  },
-): GroupMember => {
-  const { url, tracker, time, seed, members, rampPerSecond } = options;
-  const random = createRandom(seed + index + 1);
-  const polls = options.random() * 100 < options.pollOnlyPct;
-  let sessions = 0;
-  let answered = false;
-  let lastEnd = "no session has ended";
-  let triesAtMs = 0;
-  const on: AgentEvents = {
-    ready: () => {
-      sessions += 1;
-      if (sessions > 1) counts.reconnects += 1;
-    },
-    delivered: tracker.delivered,
-    executed: tracker.executed,
-    settled: ({ commandId }) => tracker.settled(commandId),
-    forgotten: tracker.forgotten,
-    away: (end, reconnectInMs) => {
-      triesAtMs = time.elapsedMs() + (reconnectInMs ?? 0);
-      const wait = reconnectInMs === null ? "until REST accepts the agent" : `for ${Math.round(reconnectInMs)} ms`;
-      lastEnd = `${nameOfEnd(end)} at ${new Date(time.wallMs()).toISOString()}, and waits ${wait}`;
-    },
-    alarm: options.onAlarm,
-    heartbeat: () => {
-      counts.heartbeats += 1;
-    },
-    polled: () => {
-      answered = true;
-    },
-  };
-  const given = options.machines?.[index];
-  let machine = given;
-  let [stopped, lost] = [false, false];
-  const apps = createFleetApps({
-    time,
-    seed: seed + index,
-    failures: options.appFailuresOf?.(index) ?? options.appFailures ?? {},
-    mayHaveApps: options.mayHaveApps ?? false,
-    ...options.backupsOf?.(index),
-    call: (...request) => agent.call(...request),
-  });
-  const inventory =
-    given === undefined
-      ? null
-      : createInventorySync({ machine: { inventory: () => (machine ?? given).inventory() }, time, random, call: (...request) => agent.call(...request) });
-  const restart = async (version: string | null): Promise<void> => {
-    lost = version === null;
-    await agent.stop({ reason: "upgrade" });
-    if (stopped || version === null) return;
-    machine = machineWith(given ?? thisMachine, version);
-    agent = create(0);
-    agent.start();
-  };
-  const updates = createUpdateHandlers({ fate, time, restart: (version) => void restart(version) });
-  const journal = createMemoryJournal(time.wallMs);
-  const plain = (firstWindowMs: number): AgentOptions => ({
-    url,
-    http,
-    time,
-    random,
-    bootId,
-    on,
-    machine,
-    deviceId: member.deviceId,
-    identity: member,
-    fingerprint: member.fingerprint,
-    heartbeatSec: options.heartbeatSec,
-    journal,
-    handlers: { ...createHandlers({ apps: createApps({ time, random }), time, machine }), ...apps.handlers, ...updates },
-    mode: polls ? "poll" : "socket",
-    firstWindowMs,
-  });
-  const create = (firstWindowMs: number): Agent => {
-    const own = plain(firstWindowMs);
-    return createAgent(options.tune?.(member, own, index) ?? own);
-  };
-  let agent = create((members.length / rampPerSecond) * 1_000);
-  return {
-    deviceId: member.deviceId,
-    start: () => agent.start(),
-    stop: () => {
-      stopped = true;
-      return agent.stop();
-    },
-    isLost: () => lost,
-    apps,
-    inventory,
-    isConnected: () => (polls ? answered : agent.state === "ready"),
-    describe: () => `${member.deviceId} is ${agent.state}: ${lastEnd}`,
-    waitMs: () => Math.max(0, triesAtMs - time.elapsedMs()),
-  };
-};
-
 export const createAgentGroup = (options: AgentGroupOptions): AgentGroup => {
   const http = createHttp(options.url, REST_SOCKETS);
   const counts = { heartbeats: 0, reconnects: 0 };
   const bootId = readBootId();
   const fates = updateFatesOf(options.members.length, options.updates ?? {}, options.seed);
-  const agents = options.members.map((member, index) => createMember(member, index, { options, http, bootId, counts, fate: fates[index] ?? "works" }));
-  const present = (): readonly GroupMember[] => agents.filter(({ isLost }) => !isLost());
+  const agents = options.members.map((member, index) => createFleetMember(member, index, { options, http, bootId, counts, fate: fates[index] ?? "works" }));
+  const present = (): readonly FleetMember[] => agents.filter(({ isLost }) => !isLost());
   return {
     start: () => {
       for (const { start, inventory } of agents) {
@@ -209,17 +71,17 @@ export const createAgentGroup = (options: AgentGroupOptions): AgentGroup => {
       }
     },
     stop: async () => {
-      for (const { apps, inventory } of agents) {
-        apps.stop();
-        inventory?.stop();
-      }
+      for (const { inventory } of agents) inventory?.stop();
       await Promise.all(agents.map(({ stop }) => stop()));
       http.close();
     },
     get size() {
       return present().length;
     },
-    apps: new Map(agents.map(({ deviceId, apps }) => [deviceId, apps])),
+    kill: (deviceId) => agents.find((each) => each.deviceId === deviceId)?.kill(),
+    get apps() {
+      return new Map(agents.map(({ deviceId, apps }) => [deviceId, apps]));
+    },
     get connected() {
       return present().reduce((sum, { isConnected }) => sum + Number(isConnected()), 0);
     },

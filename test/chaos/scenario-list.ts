@@ -38,6 +38,7 @@ import { backupKillScenarios } from "./scenarios/workloads/backup-kills.ts";
 import { bulkKillScenarios } from "./scenarios/workloads/bulk-kills.ts";
 import { deployKillScenarios } from "./scenarios/workloads/deploy-kills.ts";
 import { deployScenarios } from "./scenarios/workloads/deploys.ts";
+import { orderKillScenarios } from "./scenarios/workloads/order-kills.ts";
 import { policyKillScenarios } from "./scenarios/workloads/policy-kills.ts";
 import { rolloutStepScenarios } from "./scenarios/workloads/rollout-steps.ts";
 import { tunnelKillScenarios } from "./scenarios/workloads/tunnel-kills.ts";
@@ -80,6 +81,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...deployKillScenarios,
   ...backupKillScenarios,
   ...policyKillScenarios,
+  ...orderKillScenarios,
   ...rolloutStepScenarios,
   ...tunnelKillScenarios,
   ...bulkKillScenarios,

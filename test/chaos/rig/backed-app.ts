@@ -1,54 +1,20 @@
 // One app of a real agent whose data a scenario changes, backs up, restores and deletes, and what plain restic finds of it.
 import { execFile } from "node:child_process";
-import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { z } from "zod";
-import { callWithRetry, type Http, type HttpAnswer, pause, systemTime as time } from "../../../agent-sim/agent/index.ts";
-import { isSuccess, patience } from "./calls.ts";
+import type { Calls } from "./calls.ts";
 import type { ProcessAgent } from "./process-agents.ts";
 
 const run = promisify(execFile);
-const CALLS_MS = 120_000;
-const LOOK_MS = 300;
 const BLOB_BYTES = 3_000_000;
 const BLOBS = 4;
+const INSTALL_MS = 120_000;
 
-const Record = z.object({ status: z.string(), checksum: z.string().nullish() });
 const Sheet = z.object({ repository: z.string(), password: z.string(), environment: z.record(z.string(), z.string()) });
 type Sheet = z.output<typeof Sheet>;
-
-export interface Owner {
-  readonly token: string;
-}
-type HttpCall = Parameters<Http["call"]>[0];
-/** Calls in the name of an owner, repeated until somebody answers. */
-export const createCalls = (http: Http, { token }: Owner) => {
-  const ask = (method: HttpCall["method"], path: string, body?: object): Promise<HttpAnswer> => {
-    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json", ...(method === "GET" ? {} : { "idempotency-key": randomUUID() }) };
-    return callWithRetry(
-      () => http.call({ method, path: `/v1${path}`, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }),
-      patience(CALLS_MS),
-    );
-  };
-  const data = async <S extends z.ZodType>(schema: S, method: HttpCall["method"], path: string, body?: object): Promise<z.output<S>> => {
-    const answer = await ask(method, path, body);
-    if (!isSuccess(answer)) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
-    return schema.parse(z.object({ data: z.unknown() }).parse(answer.body).data);
-  };
-  /** The state once it is one of these; the last one that it had when the time is over. */
-  const settled = async (path: string, states: readonly string[], withinMs: number): Promise<string> => {
-    const untilMs = time.elapsedMs() + withinMs;
-    for (;;) {
-      const { status } = await data(Record, "GET", path);
-      if (states.includes(status) || time.elapsedMs() > untilMs) return status;
-      await pause(time, LOOK_MS);
-    }
-  };
-  return { ask, data, settled };
-};
-type Calls = ReturnType<typeof createCalls>;
 
 /** The files that the scenario wrote. The app's own may be written again at any start. */
 export const hashOf = (folder: string): string => {
@@ -79,7 +45,7 @@ const Active = z.object({ appId: z.string() });
 export const installApp = async (calls: Calls, agent: ProcessAgent, port: number): Promise<BackedApp> => {
   const order = { appName: "key-value", deviceId: agent.deviceId, configuration: { port }, secrets: { KV_TOKEN: "open-sesame" } };
   const { deploymentId } = await calls.data(Deployed, "POST", "/deployments", order);
-  await calls.settled(`/deployments/${deploymentId}`, ["active", "failed"], CALLS_MS);
+  await calls.settled(`/deployments/${deploymentId}`, ["active", "failed"], INSTALL_MS);
   const { appId } = await calls.data(Active, "GET", `/deployments/${deploymentId}`);
   const folder = join(agent.data, "apps", appId, "volumes", "data");
   return {

@@ -1,11 +1,23 @@
 // Single calls of a scenario to one chosen node, with an API key; the scenario checks their answers.
 import { randomUUID } from "node:crypto";
-import { callWithRetry, createHttp, type Http, type HttpAnswer, NoAnswer, type RetryOptions, systemTime as time } from "../../../agent-sim/agent/index.ts";
+import { z } from "zod";
+import {
+  callWithRetry,
+  createHttp,
+  type Http,
+  type HttpAnswer,
+  NoAnswer,
+  pause,
+  type RetryOptions,
+  systemTime as time,
+} from "../../../agent-sim/agent/index.ts";
 import type { TenantCredentials } from "../../../agent-sim/fleet/portal.ts";
 import type { Node } from "./node.ts";
 import { type Rig, urlOf } from "./rig.ts";
 
 const SOCKETS = 64;
+const CALLS_MS = 120_000;
+const LOOK_MS = 300;
 
 export const headersOf = ({ apiKey, tenantId }: TenantCredentials): Readonly<Record<string, string>> => ({ "x-api-key": apiKey, "x-svc-tenant-id": tenantId });
 
@@ -54,3 +66,32 @@ export const inLanes = async <T>(items: readonly T[], lanes: number, work: (item
 };
 
 export const tally = (map: Map<string, number>, key: string): void => void map.set(key, (map.get(key) ?? 0) + 1);
+
+const Settling = z.object({ status: z.string() });
+type HttpCall = Parameters<Http["call"]>[0];
+/** Calls with these headers of a caller, repeated until somebody answers. */
+export const createCalls = (http: Http, caller: Readonly<Record<string, string>>, { lookMs = LOOK_MS } = {}) => {
+  const ask = (method: HttpCall["method"], path: string, body?: object): Promise<HttpAnswer> => {
+    const headers = { ...caller, "content-type": "application/json", ...(method === "GET" ? {} : { "idempotency-key": randomUUID() }) };
+    return callWithRetry(
+      () => http.call({ method, path: `/v1${path}`, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }),
+      patience(CALLS_MS),
+    );
+  };
+  const data = async <S extends z.ZodType>(schema: S, method: HttpCall["method"], path: string, body?: object): Promise<z.output<S>> => {
+    const answer = await ask(method, path, body);
+    if (!isSuccess(answer)) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+    return schema.parse(z.object({ data: z.unknown() }).parse(answer.body).data);
+  };
+  /** The state once it is one of these; the last one that it had when the time is over. */
+  const settled = async (path: string, states: readonly string[], withinMs: number): Promise<string> => {
+    const untilMs = time.elapsedMs() + withinMs;
+    for (;;) {
+      const { status } = await data(Settling, "GET", path);
+      if (states.includes(status) || time.elapsedMs() > untilMs) return status;
+      await pause(time, lookMs);
+    }
+  };
+  return { ask, data, settled };
+};
+export type Calls = ReturnType<typeof createCalls>;

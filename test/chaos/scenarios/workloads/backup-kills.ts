@@ -7,7 +7,8 @@ import { z } from "zod";
 import { createRandom, pause, type Random, systemTime as time, until } from "../../../../agent-sim/agent/index.ts";
 import { freePort } from "../../../kit/net/free-port.ts";
 import { makeFolder } from "../../../kit/setup/workspace.ts";
-import { type BackedApp, createCalls, installApp, openPlainRestic, sheetOf } from "../../rig/backed-app.ts";
+import { type BackedApp, installApp, openPlainRestic, sheetOf } from "../../rig/backed-app.ts";
+import { type Calls, createCalls } from "../../rig/calls.ts";
 import { type ProcessAgent, withProcessAgents } from "../../rig/process-agents.ts";
 import { type Rig, withRig } from "../../rig/rig.ts";
 import type { Context, Scenario, ScenarioOutcome } from "../../scenario.ts";
@@ -25,7 +26,6 @@ const MIN_TURNS = 5;
 const MAX_ROUNDS = 60;
 const ANSWERS_MS = 60_000;
 
-type Calls = ReturnType<typeof createCalls>;
 type Plain = ReturnType<typeof openPlainRestic>;
 const VICTIMS = ["restic", "agent", "gateway", "database"] as const;
 type Victim = (typeof VICTIMS)[number];
@@ -248,7 +248,7 @@ const run = async ({ seed, scale, control }: Context): Promise<ScenarioOutcome> 
       const programs = control ? { programs: await spoiltRestic(folder) } : {};
       const stage: Stage = {
         rig,
-        calls: createCalls(rig.http, owner),
+        calls: createCalls(rig.http, { authorization: `Bearer ${owner.token}` }),
         random: createRandom(seed),
         rounds,
         restMs: REST_MS,
