@@ -78,7 +78,9 @@ const killAgents = ({ fleet, random, memories, forgetful }: Stage): number => {
 };
 
 /** Repositories of which something was deleted are due again, instead of next week. */
-const PRUNE_AGAIN = "update backup_repositories set prune_started_at = null, last_pruned_at = null";
+const PRUNE_AGAIN = `
+  update backup_repositories set prune_started_at = null, last_pruned_at = null
+   where repository_id in (select repository_id from backup_repositories for update skip locked)`;
 
 type Trouble = (stage: Stage, turn: number) => Promise<number>;
 const TROUBLES: readonly Trouble[] = [
