@@ -27,7 +27,7 @@ export interface FleetMember {
   /** As `kill -9`, and a new start. */
   readonly kill: () => void;
   readonly isLost: () => boolean;
-  /** Those of the process that runs now. */
+  /** The apps of the process that runs now. */
   readonly apps: FleetApps;
   /** Null: nobody has said what its machine is. */
   readonly inventory: InventorySync | null;

@@ -17,7 +17,7 @@ import { createLogHandlers } from "./log-handlers.ts";
 import { createDeviceMesh, type DeviceMeshOptions } from "./mesh/mesh.ts";
 import { readText, replaceFile, systemDisk } from "./processes/disk.ts";
 import { openProcessHost } from "./processes/process-host.ts";
-import { ALLOW_FILE, readAllowed } from "./services.ts";
+import { ADVERTISE_FILE, ALLOW_FILE, readAllowed, readNetworks } from "./services.ts";
 import { createSimulatedHost } from "./simulated.ts";
 import { type AppliedVersion, createStateSync, fetchSecretsBy } from "./state-sync.ts";
 import { createDeviceTunnels } from "./tunnels.ts";
@@ -125,7 +125,9 @@ export const openDeviceHost = (options: DeviceHostOptions): DeviceHost => {
       signed = agent.signed;
       const onIgnored = (appIds: readonly string[]): void =>
         options.say?.(`the gateway does not know these apps, which stay as they are: ${appIds.join(", ")}`);
-      const sync = createStateSync({ host, call, time, applied, onIgnored, tunnels: tunnels.report });
+      const onRefused = (networks: readonly string[]): void => options.say?.(`the gateway makes no mesh routes of these networks: ${networks.join(", ")}`);
+      const advertises = (): readonly string[] => readNetworks(readText(join(folder, ADVERTISE_FILE)) ?? "");
+      const sync = createStateSync({ host, call, time, applied, onIgnored, tunnels: tunnels.report, advertises, onRefused });
       let resticVersion: string | null | undefined;
       const machine = { inventory: () => ({ ...thisMachine.inventory(), ...(resticVersion === undefined ? {} : { resticVersion }) }) };
       const inventory = createInventorySync({ machine, call, time });

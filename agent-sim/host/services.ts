@@ -8,6 +8,8 @@ import { isPrivateAddress } from "./mesh/allowed.ts";
 
 /** In the agent's folder: an address or a network a line, such as `192.168.1.0/24`. `#` begins a comment. */
 export const ALLOW_FILE = "tunnels.allow";
+/** In the agent's folder, and of the same form: networks that this machine offers to lead to. Without the file it offers none. */
+export const ADVERTISE_FILE = "mesh.advertise";
 
 const LOOPBACK = /^(?:localhost|127\.\d+\.\d+\.\d+|::1)$/;
 const SCHEMES: ReadonlySet<string> = new Set(["http:", "https:", "tcp:"]);
@@ -20,10 +22,16 @@ const addLine = (list: BlockList, line: string): void => {
   const prefix = bits === undefined ? MAX_BITS[family] : Number(bits);
   if (Number.isInteger(prefix) && prefix >= 0 && prefix <= MAX_BITS[family]) list.addSubnet(address, prefix, family === 6 ? "ipv6" : "ipv4");
 };
+/** The lines of a file of networks, without comments. */
+export const readNetworks = (text: string): string[] =>
+  text
+    .split("\n")
+    .map((line) => line.replace(/#.*/, "").trim())
+    .filter((line) => line !== "");
 /** What is no network names nothing. */
 export const readAllowed = (text: string): BlockList => {
   const list = new BlockList();
-  for (const line of text.split("\n")) addLine(list, line.replace(/#.*/, "").trim());
+  for (const line of readNetworks(text)) addLine(list, line);
   return list;
 };
 

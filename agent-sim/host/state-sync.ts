@@ -11,13 +11,21 @@ const SOON_MS = 250;
 /** How long an app that starts waits for its secrets. */
 const SECRETS_MS = 30_000;
 
-const Reported = z.object({ data: z.object({ desiredVersion: z.int().catch(0), ignored: z.array(z.string()).catch([]) }) });
+const Refused = z.object({ network: z.string(), reason: z.string() });
+const Reported = z.object({
+  data: z.object({ desiredVersion: z.int().catch(0), ignored: z.array(z.string()).catch([]), refused: z.array(Refused).catch([]) }),
+});
 const Desired = z.object({ data: z.object({ version: z.int(), apps: z.array(z.unknown()) }) });
 const Fetched = z.object({ data: z.record(z.string(), z.string()) });
 
 type Call = Agent["call"];
 
-const saidOf = (tunnels: readonly ReportedTunnel[]) => (tunnels.length === 0 ? {} : { tunnels });
+/** The gateway takes no more. */
+const MAX_ADVERTISED = 10;
+const saidOf = (tunnels: readonly ReportedTunnel[], networks: readonly string[]) => ({
+  ...(tunnels.length === 0 ? {} : { tunnels }),
+  ...(networks.length === 0 ? {} : { advertises: networks.slice(0, MAX_ADVERTISED).map((network) => network.slice(0, 64)) }),
+});
 
 /** The secrets of an app, by a signed call. A gateway that starts anew or has too much to do must not fail a deployment. */
 export const fetchSecretsBy =
@@ -44,6 +52,10 @@ export interface StateSyncOptions {
   readonly random?: Random;
   /** How the device's tunnels fare; none: nothing is said of them. */
   readonly tunnels?: () => readonly ReportedTunnel[];
+  /** Networks that this device offers to lead to; none: it offers none. */
+  readonly advertises?: () => readonly string[];
+  /** The gateway makes no routes of these networks. Told once for each reason. */
+  readonly onRefused?: (refused: readonly string[]) => void;
   /** The gateway knows nothing of these apps, which the device goes on running. Told once for each. */
   readonly onIgnored?: (appIds: readonly string[]) => void;
 }
@@ -56,7 +68,19 @@ export interface StateSync {
   stop(): void;
 }
 
-export const createStateSync = ({ host, call, time, applied, random = Math.random, tunnels = () => [], onIgnored }: StateSyncOptions): StateSync => {
+/** Tells each of them once, and again only if it was missing in between. */
+const createTeller = (tell: ((news: readonly string[]) => void) | undefined) => {
+  const told = new Set<string>();
+  return (all: readonly string[]): void => {
+    const news = all.filter((each) => !told.has(each));
+    for (const each of told) if (!all.includes(each)) told.delete(each);
+    for (const each of news) told.add(each);
+    if (news.length > 0) tell?.(news);
+  };
+};
+
+export const createStateSync = (options: StateSyncOptions): StateSync => {
+  const { host, call, time, applied, random = Math.random, tunnels = () => [], advertises = () => [], onRefused, onIgnored } = options;
   let stopped = true;
   let reporting = false;
   let again = false;
@@ -64,7 +88,6 @@ export const createStateSync = ({ host, call, time, applied, random = Math.rando
   let wasBehind = false;
   const pace = createReportPace(random);
   let tag: string | undefined;
-  const told = new Set<string>();
 
   const applyAll = async (): Promise<void> => {
     const answer = await call("GET", "/v1/agent/desired-state", undefined, tag === undefined ? {} : { headers: { "if-none-match": tag } });
@@ -76,19 +99,16 @@ export const createStateSync = ({ host, call, time, applied, random = Math.rando
     const isExpected = (reason: unknown): boolean => reason instanceof HostFailure || reason instanceof HostClosed;
     for (const outcome of await Promise.allSettled(work)) if (outcome.status === "rejected" && !isExpected(outcome.reason)) throw outcome.reason;
   };
-  const tellIgnored = (ignored: readonly string[]): void => {
-    const news = ignored.filter((appId) => !told.has(appId));
-    for (const appId of told) if (!ignored.includes(appId)) told.delete(appId);
-    for (const appId of news) told.add(appId);
-    if (news.length > 0) onIgnored?.(news);
-  };
+  const tellIgnored = createTeller(onIgnored);
+  const tellRefused = createTeller(onRefused);
   /** Returns the delay before the next report. */
   const report = async (): Promise<number> => {
-    const answer = await call("PUT", "/v1/agent/reported-state", { version: applied.get(), apps: host.report(), ...saidOf(tunnels()) });
+    const answer = await call("PUT", "/v1/agent/reported-state", { version: applied.get(), apps: host.report(), ...saidOf(tunnels(), advertises()) });
     const waitMs = pace.afterAnswer(answer);
     if (!hasSucceeded(answer)) return waitMs;
-    const { desiredVersion = 0, ignored = [] } = Reported.safeParse(answer.body).data?.data ?? {};
+    const { desiredVersion = 0, ignored = [], refused = [] } = Reported.safeParse(answer.body).data?.data ?? {};
     tellIgnored(ignored);
+    tellRefused(refused.map(({ network, reason }) => `${network} (${reason})`));
     const isBehind = desiredVersion > applied.get();
     // Mostly a command is on its way, so it gets a minute.
     if (isBehind && wasBehind) await applyAll();

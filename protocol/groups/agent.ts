@@ -7,7 +7,7 @@ import { DesiredApp, ReportedApp } from "../records/apps/app-spec.ts";
 import { AgentEvent, MAX_AGENT_EVENTS } from "../records/devices/agent-event.ts";
 import { PlatformName, ReleaseChannel, SignedRelease, SignedText } from "../records/devices/agent-release.ts";
 import { DeviceHardware } from "../records/devices/device.ts";
-import { DesiredMeshRoute } from "../records/mesh-route.ts";
+import { AdvertisedNetworks, DesiredMeshRoute, RefusedNetwork } from "../records/mesh-route.ts";
 import { DesiredTunnel, ReportedTunnel } from "../records/tunnel.ts";
 
 const Timestamp = z.iso.datetime();
@@ -26,6 +26,7 @@ const DesiredState = z.object({
 const ReportResult = z.object({
   desiredVersion: z.int().describe("The present version. If it is higher than the reported one, get the desired state."),
   ignored: z.array(z.string()).describe("The ids of apps that the device should not have."),
+  refused: z.array(RefusedNetwork).describe("Of the advertised networks, those that become no mesh routes."),
 });
 const LatestRelease = z.object({ release: SignedRelease.nullable(), signed: SignedText });
 const LogReceipt = z.object({ watched: z.boolean().describe("`false`: nobody watches (any more). Stop to send this `followId`.") });
@@ -82,6 +83,9 @@ export const agent = group({
         version: z.int().min(0).max(2_147_483_647).describe("Of the desired state that the agent has applied."),
         apps: z.array(ReportedApp).max(500),
         tunnels: z.array(ReportedTunnel).max(200).optional().describe("Absent: nothing new is known of them."),
+        advertises: AdvertisedNetworks.optional().describe(
+          "Networks in CIDR form that other devices may reach by way of this one. Each becomes a mesh route for all devices, which waits for approval, unless the device has offered it before.",
+        ),
       }),
       output: ReportResult,
     }),

@@ -98,6 +98,7 @@ export const MeshRoute = z.object({
   overlaps: z.array(MeshRouteId).describe("Routes to a part of the same network, or to all of it. The longest prefix wins."),
   usage: Usage,
   createdBy: z.string(),
+  advertisedBy: DeviceId.nullable().describe("The device that offered to lead there. `null`: none did, somebody created the route."),
   version: z.int(),
   createdAt: Timestamp,
   updatedAt: Timestamp,
@@ -123,6 +124,17 @@ export const EffectiveRoute = z.object({
   reason: z.enum(["pending", "rejected", "disabled", "no_router", "not_active_router"]).nullable().describe("Why not; null if it is usable."),
 });
 export type EffectiveRoute = z.infer<typeof EffectiveRoute>;
+
+/** Networks that the device of an agent offers to lead to. */
+export const AdvertisedNetworks = z.array(z.string().min(1).max(64)).max(10);
+/** One of them that does not become a route. */
+export const RefusedNetwork = z.object({
+  network: z.string(),
+  reason: z
+    .string()
+    .describe("As in MESH_NETWORK_NOT_ALLOWED, or `conflict`: there is a route to it already, or `plan_limit`: the plan allows no more routes."),
+});
+export type RefusedNetwork = z.infer<typeof RefusedNetwork>;
 
 /** A route as the agents of its routers and consumers read it. */
 export const DesiredMeshRoute = z.object({

@@ -94,10 +94,11 @@ export const createAgent = ({ clock, emit, devices, apps, tunnels, meshRoutes, s
           mesh: { url: `${settings.edgeUrl()}${MESH_PATH}`, routes },
         };
       },
-      reportState: async ({ scope }, { tunnels: reported, ...report }) => {
+      reportState: async ({ scope }, { tunnels: reported, advertises, ...report }) => {
         const { deviceId } = self(scope);
         if (reported !== undefined) await tunnels().report(scope, deviceId, reported);
-        return apps().report(scope, deviceId, report);
+        const refused = advertises === undefined ? [] : await meshRoutes().advertise(scope, deviceId, advertises);
+        return { ...(await apps().report(scope, deviceId, report)), refused };
       },
       sendLogs: async ({ scope }, { chunk }) => ({ watched: await apps().sendLogs(scope, self(scope).deviceId, chunk) }),
       reportEvents: ({ scope, commit }, { events }) =>

@@ -8,6 +8,7 @@ import type { Carriers } from "../../core/ports/carriers.ts";
 import type { ConnectMesh } from "../../core/ports/mesh.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
+import { type Advertise, createAdvertise } from "./advertised.ts";
 import { type ConsumersDeps, createConsumers } from "./consumers.ts";
 import { createMeshHandlers, type MeshHandlersDeps } from "./handlers.ts";
 import { createProbing, PROBES_JOB } from "./probing.ts";
@@ -29,7 +30,7 @@ export interface MeshRoutesDeps
 export interface MeshRoutes extends Feature<typeof contract.meshRoutes> {
   readonly connect: ConnectMesh;
   /** What the device's agent should lead to or may reach. */
-  readonly ofDevice: { readonly desired: (scope: SystemScope, deviceId: string) => Promise<DesiredMeshRoute[]> };
+  readonly ofDevice: { readonly desired: (scope: SystemScope, deviceId: string) => Promise<DesiredMeshRoute[]>; readonly advertise: Advertise };
   /** Follows the carriers of this node from now on. */
   readonly follow: () => void;
   readonly forget: (tenantIds: readonly string[]) => void;
@@ -54,6 +55,7 @@ export const createMeshRoutes = (deps: MeshRoutesDeps): MeshRoutes => {
     forget: routing.forget,
     follow: () => carriers().listen(probing.listener),
     ofDevice: {
+      advertise: createAdvertise(deps),
       desired: async (scope, deviceId) => {
         const rows = (await allRoutes(db, scope)).filter(({ enabled, approval }) => enabled && approval === "approved");
         return (await consumers.rolesOf(scope, rows, deviceId)).map(({ row, role }) => toDesiredRoute(row, role));

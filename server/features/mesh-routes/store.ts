@@ -45,6 +45,22 @@ export const allRoutes = (db: Clients, scope: SystemScope): Promise<RouteRow[]> 
 export const networksOf = (db: Clients, scope: SystemScope): Promise<{ routeId: string; network: string | null }[]> =>
   db.for(scope).meshRoute.findMany({ where: { kind: "subnet" }, select: { routeId: true, network: true }, orderBy: { routeId: "asc" }, take: MAX_ROUTES });
 
+/** Routes that this device has offered to these networks, whatever people have made of them, and those of others that are the same. */
+export const offeredRoutes = (
+  db: Clients,
+  scope: SystemScope,
+  deviceId: string,
+  judged: readonly JudgedRoute[],
+): Promise<{ network: string | null; advertisedBy: string | null }[]> => {
+  const own = { advertisedBy: deviceId, network: { in: judged.flatMap(({ network }) => network ?? []) } };
+  return db.for(scope).meshRoute.findMany({
+    where: { OR: [own, { targetHash: { in: judged.map(({ targetHash }) => targetHash) } }] },
+    select: { network: true, advertisedBy: true },
+    orderBy: { routeId: "asc" },
+    take: MAX_ROUTES,
+  });
+};
+
 export interface RouterInput {
   readonly deviceId: string;
   readonly metric: number;
@@ -54,7 +70,11 @@ const dataOf = ({ probe, consumers, ...rest }: JudgedRoute) => ({ ...rest, consu
 export const insertRoute = async (
   db: Clients,
   scope: SystemScope,
-  route: Pick<Row, "routeId" | "createdBy" | "since" | "probeAt" | "status"> & { readonly judged: JudgedRoute; readonly routers: readonly RouterInput[] },
+  route: Pick<Row, "routeId" | "createdBy" | "since" | "probeAt" | "status"> & {
+    readonly advertisedBy?: string;
+    readonly judged: JudgedRoute;
+    readonly routers: readonly RouterInput[];
+  },
 ): Promise<void> => {
   const { judged, routers: given, ...rest } = route;
   await db.for(scope).meshRoute.create({ data: { ...rest, ...dataOf(judged) } });

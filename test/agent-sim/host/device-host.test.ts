@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type HttpAnswer, NoAnswer } from "../../../agent-sim/agent/index.ts";
 import { createHostHandlers } from "../../../agent-sim/host/handlers.ts";
-import { createStateSync, fetchSecretsBy } from "../../../agent-sim/host/state-sync.ts";
+import { createStateSync, fetchSecretsBy, type StateSyncOptions } from "../../../agent-sim/host/state-sync.ts";
 import type { DesiredApp, ReportedApp } from "../../../protocol/records/apps/app-spec.ts";
 import { createHandTime } from "../clocks.ts";
 import { desiredApp } from "./desired.ts";
@@ -63,7 +63,7 @@ describe("the reported state", () => {
     calls.push(`${method} ${path}${body === undefined ? "" : ` ${JSON.stringify(body)}`}`);
     return (answers.shift() ?? (() => answer({ desiredVersion: version })))();
   };
-  const open = () => {
+  const open = (more: Partial<StateSyncOptions> = {}) => {
     [calls, answers, version, applied] = [[], [], 0, []];
     const host = {
       report: () => [] as readonly ReportedApp[],
@@ -78,6 +78,7 @@ describe("the reported state", () => {
       time,
       applied: { get: () => version, raise: (next) => (version = Math.max(version, next)) },
       random: () => 0.5,
+      ...more,
     });
     sync.start();
     return sync;
@@ -104,6 +105,20 @@ describe("the reported state", () => {
     sync.stop();
     await passed(600_000);
     expect(calls).toHaveLength(3);
+  });
+  test("names the networks that the device offers, as many as the gateway takes, and tells once which of them it refuses", async () => {
+    const told: string[] = [];
+    const networks = Array.from({ length: 12 }, (_, at) => `10.${at}.0.0/16`);
+    const sync = open({ advertises: () => networks, onRefused: (refused) => told.push(...refused) });
+    const refused = { desiredVersion: 0, refused: [{ network: "10.3.0.0/16", reason: "conflict" }] };
+    answers = [() => answer(refused), () => answer(refused), () => answer({ desiredVersion: 0, refused: "all" })];
+    await passed(250);
+    expect(calls).toEqual([`${REPORT(0).slice(0, -1)},"advertises":${JSON.stringify(networks.slice(0, 10))}}`]);
+    await passed(60_000);
+    await passed(60_000);
+    expect(calls).toHaveLength(3);
+    expect(told).toEqual(["10.3.0.0/16 (conflict)"]);
+    sync.stop();
   });
   test("is sent soon after a change that falls into the time of another report", async () => {
     const sync = open();

@@ -16,14 +16,16 @@ export interface SimulatedDevice {
   stop(): Promise<void>;
 }
 
-/** Resolves once the gateway has accepted its agent. */
+/** Resolves once the gateway has accepted its agent. `prepare`: writes what the agent finds in its folder. */
 export const startSimulatedDevice = async (
   { url }: Pick<World, "url">,
   tenant: Pick<TestTenant, "device">,
   options: Pick<DeviceHostOptions, "lookup" | "socksPort"> = {},
+  prepare: (folder: string) => Promise<void> = async () => undefined,
 ): Promise<SimulatedDevice> => {
   const device = await tenant.device();
   const folder = await mkdtemp(join(tmpdir(), "mooring-device-"));
+  await prepare(folder);
   const host = openDeviceHost({ kind: "simulated", deviceId: device.deviceId, folder, time: systemTime, seed: 1, ...options });
   const { agent, stop } = openAgent(url, device, { handlers: host.handlers });
   agent.start();

@@ -121,14 +121,24 @@ const Routers = ({ of: { routers, activeRouter } }: OfRoute) => {
   );
 };
 
+const Offerer = ({ deviceId }: { readonly deviceId: string }) => {
+  const nameOf = useDeviceNames({ count: 1, row: () => ({ deviceId }) });
+  return (
+    <Link to="/devices/$deviceId" params={{ deviceId }} search={{ tab: "network" }}>
+      {nameOf(deviceId)}
+    </Link>
+  );
+};
+
 const Details = ({ of }: OfRoute) => {
-  const { probe, listenPort, overlaps, allowPublic, usage } = of;
+  const { probe, listenPort, overlaps, allowPublic, usage, advertisedBy } = of;
   return (
     <Panel title={text.details}>
       <Facts
         of={{
           [text.leads]: <span className="mono">{meshTargetText(of)}</span>,
           [text.who]: consumersText(of),
+          [text.offered]: advertisedBy === null ? null : <Offerer deviceId={advertisedBy} />,
           [text.listen]: listenPort,
           [text.probe]: probe === null ? null : <span className="mono">{`${probe.host}:${probe.port}`}</span>,
           [text.overlaps]: overlaps.length === 0 ? null : text.overlapsWhat(overlaps.length),

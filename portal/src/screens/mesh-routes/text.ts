@@ -82,6 +82,7 @@ export const text = {
   fleets: "Fleets",
   details: "Details",
   probe: "Tried by",
+  offered: "Offered by",
   overlaps: "Overlaps with",
   overlapsWhat: (count: number) => `${counted(count, "other route")}; the longest prefix wins`,
   public: "Public addresses",

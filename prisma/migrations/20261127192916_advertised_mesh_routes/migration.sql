@@ -1,0 +1,2 @@
+-- AlterTable
+ALTER TABLE "mesh_routes" ADD COLUMN     "advertised_by" TEXT;
