@@ -43,12 +43,16 @@ export interface Scenario {
   readonly control: {
     /** How the guarantee is broken. */
     readonly how: string;
-    /** The violation that the checker must report then. */
-    readonly red: string;
+    /** The violations that the checker must report then, each of them. */
+    readonly red: string | readonly string[];
   };
   readonly needsRedis?: boolean;
   run(context: Context): Promise<ScenarioOutcome>;
 }
+
+/** Whether the checker has seen everything that the control breaks. */
+export const isRed = ({ control: { red } }: Pick<Scenario, "control">, { violations }: Pick<ScenarioOutcome, "violations">): boolean =>
+  [red].flat().every((kind) => (violations[kind] ?? 0) > 0);
 
 export const hurried = (haste: number): Time => ({ ...systemTime, after: (delayMs, run) => systemTime.after(delayMs / haste, run) });
 

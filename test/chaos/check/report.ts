@@ -1,7 +1,7 @@
 // The report card: each promise, how often it was tested, how often it broke, and whether the checker noticed its control.
 import { execFileSync } from "node:child_process";
 import { cpus, platform, totalmem } from "node:os";
-import { type Scale, type Scenario, type ScenarioOutcome, totalOf } from "../scenario.ts";
+import { isRed, type Scale, type Scenario, type ScenarioOutcome, totalOf } from "../scenario.ts";
 
 export interface ScenarioResult {
   readonly promise: string;
@@ -53,7 +53,11 @@ export const scenarioResultOf = (
     upper95: violations === 0 && outcome.n > 0 ? 3 / outcome.n : null,
     p50Ms: outcome.latencyMs.p50,
     p99Ms: outcome.latencyMs.p99,
-    control: { ran: controlled !== null, red: (controlled?.violations[control.red] ?? 0) > 0, how: `${control.how} → ${control.red}` },
+    control: {
+      ran: controlled !== null,
+      red: controlled !== null && isRed({ control }, controlled),
+      how: `${control.how} → ${[control.red].flat().join(", ")}`,
+    },
     skipped: null,
     notes: outcome.notes,
   };
