@@ -14,11 +14,12 @@ import { oneEach } from "./benches/one-each.ts";
 import { policy } from "./benches/policy.ts";
 import { push, roundTrip } from "./benches/round-trip.ts";
 import { transports } from "./benches/transports.ts";
+import { tunnels } from "./benches/tunnels.ts";
 import { webhooks } from "./benches/webhooks.ts";
 import { compileLoader } from "./loader.ts";
 import type { MetricId } from "./metrics.ts";
 import { BENCH_HELP, type BenchOptions, isWanted, readOptions, UsageError } from "./options.ts";
-import { BACKUPS, COMMANDS, FULL, LISTS, MANY, POLICY, QUICK, WEBHOOKS } from "./plan.ts";
+import { BACKUPS, COMMANDS, FULL, LISTS, MANY, POLICY, QUICK, TUNNELS, WEBHOOKS } from "./plan.ts";
 import { mediansOf } from "./repeat.ts";
 import { document, type Finding, save, table, toResult } from "./report.ts";
 import { InvalidRun } from "./rounds.ts";
@@ -71,6 +72,11 @@ const BENCHES: readonly Bench[] = [
   },
   { ids: ["backup-restic", "backup-gateway", "backup-tar", "restore-restic"], quick: false, run: (stage) => backups(stage, BACKUPS) },
   { ids: ["policy-seconds", "policy-beside"], quick: false, run: (stage) => policy(stage, POLICY) },
+  {
+    ids: ["tunnel-cpu", "tunnel-cpu-tls", "tunnel-throughput", "tunnel-request-cpu", "tunnel-latency", "tunnel-stalled", "tunnel-commands"],
+    quick: false,
+    run: (stage) => tunnels(stage, TUNNELS),
+  },
   { ids: ["nodes"], quick: false, run: (stage) => nodes(stage, { ...COMMANDS, agents: fleetSize() }) },
 ];
 

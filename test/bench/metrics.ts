@@ -171,6 +171,38 @@ export const METRICS = [
   }),
   figure("policy-seconds", "a run of a backup policy over 500 simulated devices, beyond its jitter", "s", { better: "less", reference: "none", target: 60 }),
   figure("policy-beside", "p99 of other calls beside that run, over the same without it", "x", { better: "less", reference: "itself", target: 2 }),
+  figure("tunnel-cpu", "processor time of a GiB through a tunnel, gateway and agent, over a port that ssh -R forwards", "x", {
+    better: "less",
+    reference: "OpenSSH",
+    target: 0.9,
+    stretch: 0.7,
+  }),
+  figure("tunnel-cpu-tls", "the same with TLS to the visitor and to the agent", "x", { better: "less", reference: "OpenSSH", target: 1.5, stretch: 1.1 }),
+  ratio("tunnel-throughput", "speed of a download through a tunnel, over a reverse proxy", "nginx", [0.4, 0.6]),
+  figure("tunnel-request-cpu", "processor time of a small request through a tunnel, over a reverse proxy", "x", {
+    better: "less",
+    reference: "nginx",
+    target: 10,
+    stretch: 6,
+  }),
+  figure("tunnel-latency", "what a tunnel adds to the median of small requests", "ms", {
+    better: "less",
+    reference: "the service itself",
+    target: 0.8,
+    stretch: 0.4,
+  }),
+  figure("tunnel-stalled", "p99 of small requests beside 20 downloads that nobody reads, over the same without them", "x", {
+    better: "less",
+    reference: "itself",
+    target: 1.2,
+    stretch: 1.05,
+  }),
+  figure("tunnel-commands", "p99 of commands beside 100 MB/s through a tunnel of their device, over the same without it", "x", {
+    better: "less",
+    reference: "itself",
+    target: 1.5,
+    stretch: 1.2,
+  }),
   figure("webhooks-rate", "webhook deliveries of one node", "1/s", { better: "more", reference: "none" }),
 ] as const satisfies readonly Metric[];
 

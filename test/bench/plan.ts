@@ -20,4 +20,6 @@ export const MANY = { agents: 10_000, rounds: 2, idleMs: 15_000, waiting: 20 } a
 export const POLICY = { devices: 500, rounds: 3, callsPerSecond: 100 } as const;
 export const BACKUPS = { rounds: 3, files: 16, fileBytes: 67_108_864 } as const;
 
+export const TUNNELS = { rounds: 3, bytes: 1_073_741_824, requests: 4_000, atOnce: 16, stalled: 20, commands: 500, bytesPerSecond: 100_000_000 } as const;
+
 export const COMMANDS = { rounds: 5, windowMs: 2_000 } as const;
