@@ -1,40 +1,12 @@
 // Many agents in one process, started, counted and stopped together.
-import { type AgentMachine, type AgentOptions, createHttp, type PairedDevice, type Random, readBootId, type Time } from "../agent/index.ts";
-import type { CommandTracker } from "./command-tracker.ts";
-import type { AppFailures, FleetApps, FleetAppsOptions } from "./fleet-apps.ts";
-import { createFleetMember, type FleetMember } from "./fleet-member.ts";
-import { type UpdateShares, updateFatesOf } from "./fleet-updates.ts";
+import { createHttp, readBootId } from "../agent/index.ts";
+import type { FleetApps } from "./fleet-apps.ts";
+import { type AgentGroupOptions, createFleetMember, type FleetMember } from "./fleet-member.ts";
+import { updateFatesOf } from "./fleet-updates.ts";
 
 const REST_SOCKETS = 32;
 /** Beside the time in which the agents connect. */
 const INVENTORY_WINDOW_MS = 2_000;
-
-export interface AgentGroupOptions {
-  readonly url: string;
-  readonly members: readonly PairedDevice[];
-  readonly tracker: CommandTracker;
-  readonly time: Time;
-  readonly random: Random;
-  readonly seed: number;
-  readonly heartbeatSec: number | null;
-  readonly pollOnlyPct: number;
-  readonly rampPerSecond: number;
-  readonly onAlarm: (text: string) => void;
-  /** Default: none. */
-  readonly appFailures?: AppFailures | undefined;
-  /** How the apps of the member at this place fail, instead of `appFailures`. */
-  readonly appFailuresOf?: ((index: number) => AppFailures | undefined) | undefined;
-  /** What the repositories of the member at this place hold, and what its engine does; default: nothing at first, and everything. */
-  readonly backupsOf?: ((index: number) => Pick<FleetAppsOptions, "memory" | "tuneBackups">) | undefined;
-  /** The shares of ordered updates of the agent that do not work; default: none. */
-  readonly updates?: UpdateShares | undefined;
-  /** What each member says of its machine, at the same place; default: the machine of this process. */
-  readonly machines?: readonly AgentMachine[] | undefined;
-  /** The apps may have been deployed by an earlier process: agents ask for them from their start. */
-  readonly mayHaveApps?: boolean | undefined;
-  /** Changes an agent's options before it is created, to observe the agent or to inject faults. */
-  readonly tune?: (member: PairedDevice, options: AgentOptions, index: number) => AgentOptions;
-}
 
 export interface AgentGroup {
   start(): void;

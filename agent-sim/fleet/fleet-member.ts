@@ -2,6 +2,7 @@
 import {
   type Agent,
   type AgentEvents,
+  type AgentMachine,
   type AgentOptions,
   createAgent,
   createApps,
@@ -11,14 +12,43 @@ import {
   type Http,
   nameOfEnd,
   type PairedDevice,
+  type Random,
+  type Time,
   thisMachine,
 } from "../agent/index.ts";
 import { openBackupMemory } from "../host/backups/simulated-engine.ts";
 import { createInventorySync, type InventorySync } from "../host/inventory-sync.ts";
-import type { AgentGroupOptions } from "./agent-group.ts";
-import { createFleetApps, type FleetApps } from "./fleet-apps.ts";
-import { createUpdateHandlers, machineWith, type UpdateFate } from "./fleet-updates.ts";
+import type { CommandTracker } from "./command-tracker.ts";
+import { type AppFailures, createFleetApps, type FleetApps, type FleetAppsOptions } from "./fleet-apps.ts";
+import { createUpdateHandlers, machineWith, type UpdateFate, type UpdateShares } from "./fleet-updates.ts";
 import { createLifetime, type Lifetime } from "./lifetime.ts";
+
+export interface AgentGroupOptions {
+  readonly url: string;
+  readonly members: readonly PairedDevice[];
+  readonly tracker: CommandTracker;
+  readonly time: Time;
+  readonly random: Random;
+  readonly seed: number;
+  readonly heartbeatSec: number | null;
+  readonly pollOnlyPct: number;
+  readonly rampPerSecond: number;
+  readonly onAlarm: (text: string) => void;
+  /** Default: none. */
+  readonly appFailures?: AppFailures | undefined;
+  /** How the apps of the member at this place fail, instead of `appFailures`. */
+  readonly appFailuresOf?: ((index: number) => AppFailures | undefined) | undefined;
+  /** What the repositories of the member at this place hold, and what its engine does; default: nothing at first, and everything. */
+  readonly backupsOf?: ((index: number) => Pick<FleetAppsOptions, "memory" | "tuneBackups">) | undefined;
+  /** The shares of ordered updates of the agent that do not work; default: none. */
+  readonly updates?: UpdateShares | undefined;
+  /** What each member says of its machine, at the same place; default: the machine of this process. */
+  readonly machines?: readonly AgentMachine[] | undefined;
+  /** The apps may have been deployed by an earlier process: agents ask for them from their start. */
+  readonly mayHaveApps?: boolean | undefined;
+  /** Changes an agent's options before it is created, to observe the agent or to inject faults. */
+  readonly tune?: (member: PairedDevice, options: AgentOptions, index: number) => AgentOptions;
+}
 
 export interface FleetMember {
   readonly deviceId: string;

@@ -1,8 +1,9 @@
 // A fleet whose simulated devices run apps: connects it, follows its deployments, and checks them against what the devices run.
 import { createRandom, type PairedDevice, pause, type Time, systemTime as time, until } from "../../../agent-sim/agent/index.ts";
-import { type AgentGroup, type AgentGroupOptions, createAgentGroup } from "../../../agent-sim/fleet/agent-group.ts";
+import { type AgentGroup, createAgentGroup } from "../../../agent-sim/fleet/agent-group.ts";
 import { type CommandTracker, createCommandTracker } from "../../../agent-sim/fleet/command-tracker.ts";
 import { createDeploymentPortal, type DeploymentPortal } from "../../../agent-sim/fleet/deployments.ts";
+import type { AgentGroupOptions } from "../../../agent-sim/fleet/fleet-member.ts";
 import { createLatency } from "../../../agent-sim/fleet/latency.ts";
 import { checkDeployments, DEPLOY_VIOLATIONS, type DeploymentFact, type DeployVerdict, type OnDevice } from "../check/deploy-checker.ts";
 import { countChanging, readDeployments } from "../check/deploy-truth.ts";
