@@ -30,6 +30,7 @@ const created = {
   overlaps: [],
   usage: { connections: 0, bytesIn: 0, bytesOut: 0, lastUsedAt: null },
   createdBy: `user:${IDS.userId}`,
+  advertisedBy: null,
   version: 1,
   createdAt: AT,
   updatedAt: AT,

@@ -185,7 +185,7 @@ describe("a report", () => {
     await rig.ask(`POST ${path}/stop`);
     await rig.until(path, "stopped");
     const old = reportOf(appId, { state: "failed", failure: failureIn(1) });
-    expect(await rig.report(1, old, reportOf(newId("app")))).toEqual({ desiredVersion: 3, ignored: [expect.stringMatching(/^app_/)] });
+    expect(await rig.report(1, old, reportOf(newId("app")))).toEqual({ desiredVersion: 3, ignored: [expect.stringMatching(/^app_/)], refused: [] });
     expect(await rig.ask(`GET ${path}`)).toMatchObject({ status: "stopped", drift: false, reported: { state: "stopped" } });
   });
 
@@ -233,7 +233,7 @@ describe("callers", () => {
         (what) => `404 ${what}_NOT_FOUND`,
       ),
     );
-    expect(await theirs.report(1, reportOf(appId, { state: "failed", failure: failureIn(1) }))).toEqual({ desiredVersion: 0, ignored: [appId] });
+    expect(await theirs.report(1, reportOf(appId, { state: "failed", failure: failureIn(1) }))).toEqual({ desiredVersion: 0, ignored: [appId], refused: [] });
     expect(await ours.ask(`GET /apps/${appId}`)).toMatchObject({ status: "pending" });
   });
 
