@@ -7,7 +7,7 @@ import { type Agent as HttpAgent, request as httpRequest, type IncomingMessage }
 import { request as httpsRequest } from "node:https";
 import { join } from "node:path";
 import { createHttp } from "../../../agent-sim/agent/index.ts";
-import { median } from "../arithmetic.ts";
+import { median, quantile } from "../arithmetic.ts";
 import { createCaller } from "../caller.ts";
 import type { MetricId } from "../metrics.ts";
 import { treeNs } from "../processor-time.ts";
@@ -43,7 +43,7 @@ const nsOf = ({ pids }: Way): number => pids.reduce((sum, pid) => sum + treeNs(p
 
 /** curl, which takes little of the machine, so that the way is what is measured. */
 const startDownload = ({ scheme, host, port }: Way, more: readonly string[] = []) =>
-  spawn("curl", ["-skf", ...more, "-o", "/dev/null", "--resolve", `${host}:127.0.0.1`, `${scheme}://${host}/large`, "--connect-to", `::127.0.0.1:${port}`], {
+  spawn("curl", ["-skf", ...more, "-o", "/dev/null", `${scheme}://${host}/large`, "--connect-to", `::127.0.0.1:${port}`], {
     stdio: "ignore",
   });
 const download = async (way: Way, bytes: number) => {
@@ -64,7 +64,6 @@ const get = async ({ scheme, port, host }: Way, agent: HttpAgent): Promise<numbe
   if (response.statusCode !== 200 || length !== SMALL.length) throw new InvalidRun(`a request got ${response.statusCode} with ${length} bytes`);
   return performance.now() - startedMs;
 };
-const quantile = (values: readonly number[], share: number): number => values.toSorted((a, b) => a - b)[Math.floor(values.length * share)] ?? Number.NaN;
 
 const visit = async (way: Way, { count, atOnce }: { readonly count: number; readonly atOnce: number }) => {
   const agent = visitorAgent(way);

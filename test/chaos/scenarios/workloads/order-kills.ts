@@ -4,13 +4,14 @@
 import { z } from "zod";
 import { createRandom, pause, type Random, systemTime as time, until } from "../../../../agent-sim/agent/index.ts";
 import { deployAll, ordersFor } from "../../../../agent-sim/fleet/deployments.ts";
-import { type BackupMemory, openBackupMemory } from "../../../../agent-sim/host/backups/simulated-engine.ts";
+import type { BackupMemory } from "../../../../agent-sim/host/backups/simulated-engine.ts";
 import { type Calls, createCalls, headersOf, isSuccess, patience } from "../../rig/calls.ts";
 import { type DeployFleet, withDeployFleet } from "../../rig/deploy-fleet.ts";
 import { type Rig, withRig } from "../../rig/rig.ts";
 import { ask } from "../../rig/sql.ts";
+import { provisionWithBackups } from "../../rig/stored-backups.ts";
 import { killNode, killPostgres } from "../../rig/troubles.ts";
-import { type Context, hurried, type Scenario, type ScenarioOutcome } from "../../scenario.ts";
+import type { Context, Scenario, ScenarioOutcome } from "../../scenario.ts";
 
 const NODES = 2;
 const ROUNDS = 8;
@@ -27,7 +28,6 @@ const MORE_MS = 4_000;
 /** Of the agents, at once. */
 const KILLED_SHARE = 0.3;
 const ENDED = ["completed", "partially_failed", "failed", "cancelled"];
-const MANY_EVENTS = 1_000;
 
 interface Counts {
   backups: number;
@@ -208,15 +208,8 @@ const judge = async (stage: Stage) => {
 
 const run = ({ seed, scale, control }: Context): Promise<ScenarioOutcome> =>
   withRig({ nodes: NODES, seed, redis: true }, async (rig) => {
-    await ask(
-      rig.postgres,
-      `update tenants set limit_overrides = coalesce(limit_overrides, '{}') || '{"hosts": null, "storageGB": null}' where tenant_id = $1`,
-      [rig.credentials.tenantId],
-    );
-    const members = await rig.provision(control ? CONTROL_DEVICES : scale.agents);
-    const clock = members.length > MANY_EVENTS ? time : hurried(scale.haste);
-    const memories = new Map(members.map(({ deviceId }) => [deviceId as string, openBackupMemory(null)]));
-    const backupsOf = (index: number) => ({ memory: memories.get(members[index]?.deviceId ?? "") ?? openBackupMemory(null) });
+    const { members, clock, memories, memoryAt } = await provisionWithBackups(rig, { ...scale, agents: control ? CONTROL_DEVICES : scale.agents });
+    const backupsOf = (index: number) => ({ memory: memoryAt(index) });
     return withDeployFleet(rig, { members, seed, clock, backupsOf }, async (fleet) => {
       await deployAll(fleet.portal, ordersFor(fleet.members, 1, TIMEOUT_SECONDS), patience(DEPLOY_MS));
       if (!(await fleet.untilSettled(DEPLOY_MS))) throw new Error("the apps could not be deployed");

@@ -2,20 +2,20 @@
 // called complete is in the device's repository, and retention deletes what no rule keeps and never the last good one. A scenario has ten minutes, which is enough for some hundred devices.
 import { createRandom, pause, type Random, systemTime as time } from "../../../../agent-sim/agent/index.ts";
 import { deployAll, ordersFor } from "../../../../agent-sim/fleet/deployments.ts";
-import { type BackupMemory, openBackupMemory } from "../../../../agent-sim/host/backups/simulated-engine.ts";
+import type { BackupMemory } from "../../../../agent-sim/host/backups/simulated-engine.ts";
 import { inLanes, patience, send } from "../../rig/calls.ts";
 import { type DeployFleet, withDeployFleet } from "../../rig/deploy-fleet.ts";
 import { type Rig, withRig } from "../../rig/rig.ts";
 import { ask } from "../../rig/sql.ts";
+import { provisionWithBackups } from "../../rig/stored-backups.ts";
 import { killNode, killPostgres } from "../../rig/troubles.ts";
-import { type Context, hurried, type Scenario, type ScenarioOutcome } from "../../scenario.ts";
+import type { Context, Scenario, ScenarioOutcome } from "../../scenario.ts";
 
 const NODES = 2;
 /** So that a third of them is never none. */
 const CONTROL_DEVICES = 48;
 /** As many apps as a policy may have. */
 const APPS_PER_POLICY = 1_000;
-const MANY = 1_000;
 const ROUNDS_UNDER_FIRE = 2;
 /** Between two troubles; more agents take longer to come to themselves. */
 const LEAST_MS = 500;
@@ -140,17 +140,9 @@ const losing = (memory: BackupMemory): BackupMemory => ({
 
 const run = ({ seed, scale, control }: Context): Promise<ScenarioOutcome> =>
   withRig({ nodes: NODES, seed, redis: true }, async (rig) => {
-    await ask(
-      rig.postgres,
-      `update tenants set limit_overrides = coalesce(limit_overrides, '{}') || '{"hosts": null, "storageGB": null}' where tenant_id = $1`,
-      [rig.credentials.tenantId],
-    );
-    const members = await rig.provision(control ? CONTROL_DEVICES : scale.agents);
-    // Heartbeats of many agents in a hurry would be all that this machine does.
-    const clock = members.length > MANY ? time : hurried(scale.haste);
-    const memories = new Map(members.map(({ deviceId }) => [deviceId as string, openBackupMemory(null)]));
+    const { members, clock, memories, memoryAt } = await provisionWithBackups(rig, { ...scale, agents: control ? CONTROL_DEVICES : scale.agents });
     const backupsOf = (index: number) => {
-      const memory = memories.get(members[index]?.deviceId ?? "") ?? openBackupMemory(null);
+      const memory = memoryAt(index);
       return control ? { memory: losing(memory), tuneBackups: { without: "read back" as const } } : { memory };
     };
     return withDeployFleet(rig, { members, seed, clock, backupsOf }, async (fleet) => {
