@@ -152,7 +152,7 @@ test("a mesh route waits for approval, gets it, and stands at its consumer", { t
   await pick("Consumers", "cellar");
   await dialog.getByRole("button", { name: "Add a mesh route" }).click();
   await page.getByText("Nobody gets through until somebody approves it.").waitFor();
-  await page.getByText("With approval, 1 device can reach 192.168.77.0/24 through its routers.").waitFor();
+  await page.getByText("1 device can reach 192.168.77.0/24 through its routers once it is approved.").waitFor();
   expect(await findingsInEveryLook(page)).toEqual([]);
   await page.getByRole("button", { name: "Approve" }).click();
   await page.getByText("Nobody gets through until somebody approves it.").waitFor({ state: "detached" });

@@ -62,7 +62,7 @@ export const text = {
   approve: "Approve",
   reject: "Reject",
   waits: "Nobody gets through until somebody approves it.",
-  approveWhat: (consumers: string, target: string) => `With approval, ${consumers} can reach ${target} through its routers. The gateway sees the bytes.`,
+  approveWhat: (consumers: string, target: string) => `${consumers} can reach ${target} through its routers once it is approved. The gateway sees the bytes.`,
   rejected: "It was rejected. Nobody gets through.",
   down: "No router reaches it.",
   degraded: "A router does not answer. Another one carries the connections.",
