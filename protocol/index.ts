@@ -28,6 +28,7 @@ import { general } from "./groups/general.ts";
 import { health } from "./groups/health.ts";
 import { admin } from "./groups/installation/admin.ts";
 import { announcements } from "./groups/installation/announcements.ts";
+import { impersonations } from "./groups/installation/impersonations.ts";
 import { live } from "./groups/live.ts";
 import { meshRoutes } from "./groups/mesh-routes.ts";
 import { pairing } from "./groups/pairing.ts";
@@ -78,6 +79,7 @@ export const contract = {
   dataExports,
   rollouts,
   announcements,
+  impersonations,
 } as const satisfies Record<string, Group>;
 export type Contract = typeof contract;
 
@@ -121,6 +123,7 @@ export * from "./groups/fleets.ts";
 export * from "./groups/health.ts";
 export { AdminTenant } from "./groups/installation/admin.ts";
 export { Announcement, ManagedAnnouncement } from "./groups/installation/announcements.ts";
+export { Impersonation } from "./groups/installation/impersonations.ts";
 export * from "./groups/live.ts";
 export * from "./groups/security.ts";
 export * from "./groups/traces.ts";

@@ -14,7 +14,7 @@ export const AuditLog = z.object({
   sequence: z.int().min(1).describe("Consecutive within the tenant."),
   at: z.iso.datetime(),
   actor: z.object({
-    type: z.enum(["user", "apiKey", "agent", "enrollmentToken", "operator", "anonymous"]),
+    type: z.enum(["user", "apiKey", "agent", "enrollmentToken", "operator", "impersonator", "anonymous"]),
     id: z.string(),
     email: z.string().nullable(),
     name: z.string().nullable().optional().describe("How the user, key or agent is called now. Absent in exports."),

@@ -73,6 +73,7 @@ export const batch = group({
       permission: "self",
       tenancy: "optional",
       whileSuspended: true,
+      whileImpersonated: true,
       idempotency: "none",
       input: z.strictObject({
         requests: z

@@ -5,10 +5,12 @@ import { ERROR_CODES } from "../kit/errors.ts";
 import { ref } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { Announcement } from "./installation/announcements.ts";
+import { Impersonation } from "./installation/impersonations.ts";
 
 const Timestamp = z.iso.datetime();
 const PAYMENTS = ["none", "stripe"] as const;
 const open = { auth: ["public"], permission: "public", tenancy: "none", limit: "anonymous" } as const;
+const ImpersonationInMe = Impersonation.pick({ impersonationId: true, adminId: true, readOnly: true, expiresAt: true });
 const ErrorEntry = z.object({ code: z.enum(ERROR_CODES), status: z.int(), retryable: z.boolean(), message: z.string(), operations: z.array(z.string()) });
 
 export const general = group({
@@ -97,6 +99,7 @@ export const general = group({
     me: query({
       summary: "Get the caller's identity and permissions",
       rest: ["GET /auth/me"],
+      whileImpersonated: true,
       auth: ["user", "apiKey", "agent"],
       permission: "self",
       tenancy: "optional",
@@ -116,11 +119,13 @@ export const general = group({
           .array(Announcement)
           .describe("What is announced now and the caller has not dismissed, the most severe first; empty for keys and agents."),
         administrator: z.boolean().describe("Whether the caller is an administrator of this installation."),
+        impersonation: ImpersonationInMe.nullable().describe("Set while an administrator of the installation acts as the caller."),
       }),
     }),
     streamTicket: mutation({
       summary: "Create a single-use ticket for an event stream",
       rest: ["POST /auth/stream-ticket"],
+      whileImpersonated: true,
       auth: ["user"],
       permission: "event:read",
       status: 201,
@@ -131,6 +136,7 @@ export const general = group({
     rateLimit: query({
       summary: "List the caller's rate limits",
       rest: ["GET /rate-limit"],
+      whileImpersonated: true,
       auth: ["user", "apiKey", "agent"],
       permission: "self",
       limit: "none",

@@ -72,6 +72,7 @@ export const general: Guide<"general"> = {
       memberships: [{ tenantId, role: "owner" }],
       announcements: [announcement],
       administrator: false,
+      impersonation: null,
     },
   },
   streamTicket: {

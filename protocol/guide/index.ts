@@ -28,6 +28,7 @@ import type { OperationGuide } from "./guide.ts";
 import { health } from "./health.ts";
 import { admin } from "./installation/admin.ts";
 import { announcements } from "./installation/announcements.ts";
+import { impersonations } from "./installation/impersonations.ts";
 import { meshRoutes } from "./mesh-routes.ts";
 import { pairing } from "./pairing.ts";
 import { rollouts } from "./rollouts.ts";
@@ -45,6 +46,7 @@ const GUIDES: { readonly [G in keyof Contract]?: Readonly<Record<string, Operati
   account,
   admin,
   announcements,
+  impersonations,
   agent,
   alerts,
   apiKeys,

@@ -74,6 +74,7 @@ export const ERRORS = {
   FLAG_NOT_FOUND: row(404, "There is no feature flag {key}."),
   JOB_NOT_FOUND: row(404, "There is no background job {name}."),
   ANNOUNCEMENT_NOT_FOUND: row(404, "Announcement {announcementId} was not found."),
+  IMPERSONATION_NOT_FOUND: row(404, "Impersonation {impersonationId} was not found."),
   ERROR_CODE_NOT_FOUND: row(404, "The error code {code} does not exist."),
   METHOD_NOT_ALLOWED: row(405, "This route does not support this method."),
   VERSION_CONFLICT: row(409, "The resource changed since you read it. Read it again and repeat your change."),

@@ -31,6 +31,7 @@ export const ID_NAMES: ReadonlyMap<string, string> = new Map([
   ["evt", "event"],
   ["exp", "data export"],
   ["flt", "fleet"],
+  ["imp", "impersonation"],
   ["inv", "invite"],
   ["key", "API key"],
   ["mem", "member"],

@@ -76,6 +76,8 @@ export interface Operation<
   readonly tenancy: T;
   /** A change that is allowed although the tenant is suspended or about to be deleted, so that it can become active again. */
   readonly whileSuspended?: true;
+  /** What an administrator may do in a member's name although it is the member's own, or a mutation that changes nothing of the tenant's. */
+  readonly whileImpersonated?: true;
   readonly limit: LimitClass;
   /** Absent: a call counts as one. */
   readonly weight?: Weight;

@@ -123,6 +123,39 @@ export const PERMISSIONS: readonly Permission[] = permissionsOf("owner");
 export const isPermission = (value: string): value is Permission => (HELD.owner as ReadonlySet<string>).has(value);
 export const isRole = (value: string): value is Role => (ROLES as readonly string[]).includes(value);
 
+/**
+ * What no administrator of the installation may do in a member's name: gain a right that outlasts the impersonation, read a secret, run programs on
+ * devices, or leave or sell the tenant.
+ */
+export const WITHHELD_FROM_IMPERSONATION: ReadonlySet<Permission> = new Set<Permission>([
+  "alert_rule:write",
+  "api_key:write",
+  "app:secrets:read",
+  "app:secrets:write",
+  "backup:recover",
+  "backup_destination:write",
+  "billing:write",
+  "device:pair",
+  "device:provision",
+  "device:secrets:read",
+  "device:secrets:rotate",
+  "device:shell",
+  "domain:certificate",
+  "enrollment:write",
+  "export:create",
+  "invite:write",
+  "member:write",
+  "mesh:approve",
+  "role:write",
+  "security:block",
+  "tenant:delete",
+  "tenant:transfer",
+  "tunnel:credentials",
+  "tunnel:publish",
+  "tunnel:use",
+  "webhook:write",
+]);
+
 /** The damage that a wrong hand can do with it. */
 export type Risk = "low" | "medium" | "high";
 

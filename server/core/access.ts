@@ -1,5 +1,15 @@
 // What a caller may do in a tenant: permissions, and the devices that the caller is limited to. Made once per cached look-up, so a call only reads it.
-import { DeviceSelector, HELD, isOfTenant, type Permission, type Role, type TenantId } from "../../protocol/index.ts";
+import {
+  contract,
+  DeviceSelector,
+  HELD,
+  isOfTenant,
+  type Operation,
+  type Permission,
+  type Role,
+  type TenantId,
+  WITHHELD_FROM_IMPERSONATION,
+} from "../../protocol/index.ts";
 import type { Clients } from "./database.ts";
 import { type DeviceTraits, matchesAnyRule, matchesRule } from "./people/fleet-rules.ts";
 import type { Access, DeviceLimit, SystemScope } from "./scope.ts";
@@ -24,6 +34,16 @@ const builtIn = (role: Role): Access => ({ role, permissions: HELD[role], limits
 const BUILT_IN: Readonly<Record<Role, Access>> = { viewer: builtIn("viewer"), operator: builtIn("operator"), admin: builtIn("admin"), owner: builtIn("owner") };
 /** The access of an unlimited caller with a built-in role. */
 export const accessOf = (role: Role): Access => BUILT_IN[role];
+
+const SEEING: ReadonlySet<string> = new Set(
+  Object.values(contract).flatMap(({ operations }) =>
+    Object.values<Operation>(operations).flatMap(({ kind, permission }) => (kind === "mutation" ? [] : [permission])),
+  ),
+);
+
+/** What an administrator may do in a member's name. */
+export const whileImpersonated = (permissions: ReadonlySet<Permission>, readOnly: boolean): ReadonlySet<Permission> =>
+  new Set([...permissions].filter((permission) => !WITHHELD_FROM_IMPERSONATION.has(permission) && (!readOnly || SEEING.has(permission))));
 
 const NOTHING = new Set<Permission>();
 /** Agents act for their own device; they hold no permission. */

@@ -23,6 +23,24 @@ export interface SignedInSession {
   readonly byCookie: boolean;
 }
 
+/** An impersonation that goes on. */
+export interface OpenImpersonation {
+  readonly impersonationId: string;
+  readonly tenantId: TenantId;
+  /** The member in whose name the administrator acts. */
+  readonly userId: string;
+  readonly adminId: string;
+  readonly readOnly: boolean;
+  readonly expiresAt: Date;
+}
+
+/** The administrator of the installation who acts in the user's name. */
+export interface Impersonator {
+  readonly adminId: string;
+  /** Null for work that goes on after the call that ordered it. */
+  readonly impersonation: OpenImpersonation | null;
+}
+
 export interface UserPrincipal extends Omit<Access, "role"> {
   readonly kind: "user";
   readonly userId: string;
@@ -33,6 +51,7 @@ export interface UserPrincipal extends Omit<Access, "role"> {
   readonly authTime?: number | null | undefined;
   /** None for an access token of the identity provider or of the command line. */
   readonly session?: SignedInSession | undefined;
+  readonly impersonator?: Impersonator | undefined;
   /** From the membership row; null outside of a tenant. */
   readonly role: string | null;
 }
@@ -96,12 +115,29 @@ export type SystemScope = Pick<TenantScope, "tenantId"> & Partial<CallFacts> & {
 
 const USER = "user:";
 export const actorOfUser = (userId: string): string => `${USER}${userId}`;
-/** Null for an actor who is no user. */
-export const userIdOf = (actor: string): string | null => (actor.startsWith(USER) ? actor.slice(USER.length) : null);
+
+// No user's id makes a text that begins so, and the escaped administrator holds no colon: nobody can pass for another by a name of their own.
+const IMPERSONATED = /^admin:([^:]*):user:/;
+/** Names both: the administrator who acts, and the member in whose name. */
+const actorOfImpersonator = (adminId: string, userId: string): string => `admin:${encodeURIComponent(adminId)}:${USER}${userId}`;
+/** Null for an actor whom nobody impersonates. */
+export const adminIdOf = (actor: string): string | null => {
+  const [, adminId] = IMPERSONATED.exec(actor) ?? [];
+  return adminId === undefined ? null : decodeURIComponent(adminId);
+};
+
+/** The user in whose name something was done; null for an actor who is no user. */
+export const userIdOf = (actor: string): string | null => {
+  const named = actor.replace(IMPERSONATED, USER);
+  return named.startsWith(USER) ? named.slice(USER.length) : null;
+};
 
 /** The caller's name in rows and logs. */
 export const actorOf = (principal: Principal | null): string => {
   if (principal === null) return "system";
-  if (principal.kind === "user") return actorOfUser(principal.userId);
+  if (principal.kind === "user") {
+    const { userId, impersonator } = principal;
+    return impersonator === undefined ? actorOfUser(userId) : actorOfImpersonator(impersonator.adminId, userId);
+  }
   return principal.kind === "apiKey" ? principal.keyId : principal.agentId;
 };

@@ -12,7 +12,7 @@ import type { CommandDelivery } from "../core/ports/delivery.ts";
 import type { IdempotencyStore } from "../core/ports/idempotency.ts";
 import type { NestedCalls } from "../core/ports/in-process.ts";
 import type { LoadCalls } from "../core/ports/load-calls.ts";
-import type { ApiKeyLookup, Memberships, SessionLookup, StreamTickets, TenantLookup } from "../core/ports/lookups.ts";
+import type { ApiKeyLookup, ImpersonationLookup, Memberships, SessionLookup, StreamTickets, TenantLookup } from "../core/ports/lookups.ts";
 import type { PubSub } from "../core/ports/pub-sub.ts";
 import type { RateLimiter } from "../core/ports/rate-limiter.ts";
 import type { Blocks, SecurityWatch } from "../core/ports/security.ts";
@@ -21,6 +21,7 @@ import type { HoldVersion } from "../core/rows/row-versions.ts";
 import type { Overrides } from "../core/scope.ts";
 import { createAgentAuth, createAgentRecheck } from "./auth/agent.ts";
 import { createAuthenticate, createReauthenticate, createRecheck, createRedeem, createScope, type IdentityDeps } from "./auth/identity.ts";
+import { createImpersonationAuth } from "./auth/impersonation.ts";
 import { createSessionAuth } from "./auth/session.ts";
 import type { CallLogDeps } from "./call/call-log.ts";
 import type { CallRecord } from "./call/call-record.ts";
@@ -75,6 +76,7 @@ export interface TransportsDeps {
     readonly isVisible: PipelineDeps["isVisible"];
     readonly sessions: SessionLookup;
     readonly tickets: StreamTickets;
+    readonly impersonations: ImpersonationLookup;
     readonly defaultTenantOf: (userId: string) => Promise<string | null>;
   };
   readonly verifyToken: IdentityDeps["verifyToken"];
@@ -138,14 +140,18 @@ const portalOrigins = ({ CORS_ORIGINS, PORTAL_URL }: Config): readonly string[] 
   ...(PORTAL_URL === undefined ? [] : [new URL(PORTAL_URL).origin]),
 ];
 
-const createIdentity = ({ config, clock, verifyToken, lookups, publicUrl }: TransportsDeps): IdentityDeps => ({
-  ...lookups,
-  verifyToken,
-  sessionAuth: createSessionAuth({ sessions: lookups.sessions, publicUrl, origins: portalOrigins(config) }),
-  proveAgent: createAgentAuth({ agents: lookups.agents, clock }),
-  recheckAgent: createAgentRecheck({ agents: lookups.agents }),
-  admins: new Set(config.ADMIN_USERS),
-});
+const createIdentity = ({ config, clock, verifyToken, lookups, publicUrl }: TransportsDeps): IdentityDeps => {
+  const admins = new Set(config.ADMIN_USERS);
+  return {
+    ...lookups,
+    verifyToken,
+    sessionAuth: createSessionAuth({ sessions: lookups.sessions, publicUrl, origins: portalOrigins(config) }),
+    impersonationAuth: createImpersonationAuth(lookups.impersonations, admins),
+    proveAgent: createAgentAuth({ agents: lookups.agents, clock }),
+    recheckAgent: createAgentRecheck({ agents: lookups.agents }),
+    admins,
+  };
+};
 
 const pipelineDeps = (deps: TransportsDeps, identity: IdentityDeps): PipelineDeps => ({
   clock: deps.clock,

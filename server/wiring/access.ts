@@ -3,6 +3,7 @@ import { createAccount } from "../features/account/index.ts";
 import { createApiKeys } from "../features/api-keys/index.ts";
 import { createBeginTrial } from "../features/billing/index.ts";
 import { deploymentGroups } from "../features/deployments/index.ts";
+import { createImpersonations } from "../features/impersonations/index.ts";
 import { createInvites } from "../features/invites/index.ts";
 import { createRoles } from "../features/roles/index.ts";
 import { createSessions } from "../features/sessions/index.ts";
@@ -53,8 +54,10 @@ export const access = ({ kit, config, log, publicUrl, ...wiring }: Wiring, peers
       tokens: wiring.tokens,
       provider: wiring.provider,
       signedIn: (tx, userId) => peers.account.signedIn(tx, userId),
+      leaveImpersonation: (...leaving) => peers.impersonations.leave(...leaving),
       settings: sessionSettings(config, publicUrl),
     }),
+  impersonations: () => createImpersonations({ ...kit, tenants: peers.tenants.lookup, members: peers.tenants.members }),
   account: () =>
     createAccount({
       ...kit,

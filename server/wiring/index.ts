@@ -88,12 +88,13 @@ export const openFeatures = (deps: InstallationDeps, serving: ServingDeps) => {
 export type Features = ReturnType<typeof openFeatures>;
 
 /** What the gateway identifies callers by. */
-export const lookupsOf = ({ account, apiKeys, devices, general, sessions, tenants }: Features) => ({
+export const lookupsOf = ({ account, apiKeys, devices, general, impersonations, sessions, tenants }: Features) => ({
   agents: devices.registry,
   apiKeys: apiKeys.lookup,
   tenants: tenants.lookup,
   memberships: tenants.memberships,
   sessions: sessions.lookup,
+  impersonations: impersonations.lookup,
   isVisible: devices.isVisible,
   tickets: general.streamTickets,
   defaultTenantOf: account.defaultTenantOf,

@@ -17,6 +17,7 @@ import type { Commands } from "../features/commands/index.ts";
 import type { Deployments } from "../features/deployments/index.ts";
 import type { Devices } from "../features/devices/index.ts";
 import type { Fleets } from "../features/fleets/index.ts";
+import type { ImpersonationsFeature } from "../features/impersonations/index.ts";
 import type { InvitesFeature } from "../features/invites/index.ts";
 import type { Live } from "../features/live/index.ts";
 import type { MeshRoutes } from "../features/mesh-routes/index.ts";
@@ -51,6 +52,7 @@ export interface Peers {
   readonly deployments: Pick<Deployments, "adopt" | "follow" | "handlers" | "targets">;
   readonly devices: Devices;
   readonly fleets: Pick<Fleets, "find" | "handlers" | "holdForLimit" | "toLimit">;
+  readonly impersonations: Pick<ImpersonationsFeature, "leave">;
   readonly invites: Pick<InvitesFeature, "limitedTo">;
   readonly live: Live;
   readonly meshRoutes: Pick<MeshRoutes, "ofDevice">;

@@ -336,6 +336,7 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed | OfItems>, Scenari
     await probe(call(at.world, "POST", path, { as: owner, body: {} }));
     await done(at.world, owner, `DELETE ${path}`);
   },
+  IMPERSONATION_NOT_FOUND: ({ world, stock }, probe) => probe(call(world, "GET", "/admin/impersonations/imp_unknown", { as: stock.operator })),
   ANNOUNCEMENT_NOT_FOUND: ({ world, stock }, probe) => probe(call(world, "GET", "/admin/announcements/ann_unknown", { as: stock.operator })),
   ANNOUNCEMENT_PERIOD_INVALID: ({ world, stock }, probe) =>
     probe(call(world, "POST", "/admin/announcements", { as: stock.operator, body: { title: "late", endsAt: "2020-01-01T00:00:00Z" } })),

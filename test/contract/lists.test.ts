@@ -65,6 +65,8 @@ const PAGED: Readonly<Record<string, string>> = {
   "bulkOperations.listItems": "a page of one operation, by an index on number and status",
   "billing.invoices": "one invoice a month",
   "commands.list": "walk",
+  "impersonations.list": "what administrators have begun in the tenant within 400 days, after a recent sign-in each",
+  "impersonations.listAll": "what administrators have begun within 400 days, after a recent sign-in each",
   "dataExports.list": "the exports that a plan allows a day, for 90 days",
   "commands.listAll": "walk",
   "commands.listPartial": "walk",

@@ -75,6 +75,7 @@ const UNIQUE_EVERYWHERE: Readonly<Record<string, string>> = {
   enrollment_tokens_hash_key: FOUND_BEFORE_TENANT,
   pairings_code_hash_key: FOUND_BEFORE_TENANT,
   stream_tickets_pkey: FOUND_BEFORE_TENANT,
+  impersonations_hash_key: FOUND_BEFORE_TENANT,
   slug_reservations_pkey: "unique in the whole installation",
   tunnels_hostname_key: "visitors name nothing but a host, so it is one tunnel's in the whole installation",
   tunnels_port_key: "a port of the edge is one tunnel's in the whole installation",

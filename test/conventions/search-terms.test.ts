@@ -35,6 +35,7 @@ test.each([
   ["duplicate identity", "server/gateway/channel/duplicate-probe.ts"],
   ["presence flush", "server/gateway/channel/presence-flush.ts"],
   ["announcement", "server/features/announcements/index.ts"],
+  ["impersonation", "server/gateway/auth/impersonation.ts"],
   ["batch request", "server/features/batch/index.ts"],
   ["data export", "server/features/data-exports/index.ts"],
   ["retention", "server/core/retention.ts"],

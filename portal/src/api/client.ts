@@ -12,7 +12,9 @@ export const codeOf = (error: unknown): string | undefined => (isMooringError(er
 
 /** Queries and mutations do this by themselves. */
 export const note = (error: unknown): void => {
-  if (codeOf(error) === "UNAUTHORIZED") calls.set({ signedOut: true });
+  // Nobody signs in again for it: the person's own session goes on.
+  if (isMooringError(error) && error.data?.app.details?.["reason"] === "impersonation_ended") leaveImpersonation();
+  else if (codeOf(error) === "UNAUTHORIZED") calls.set({ signedOut: true });
   if (isMooringError(error)) wait(error, error.data?.app.retryAfter ?? 0);
 };
 const wait = (error: MooringError, seconds: number): void => {
@@ -28,6 +30,16 @@ export const forgetToken = (): void => sessionStorage.removeItem(TOKEN);
 export const keepToken = (text: string): void => {
   sessionStorage.setItem(TOKEN, text);
   location.reload();
+};
+/** Acts in a member's name, in this tab, from the first page on. */
+export const impersonate = (text: string): void => {
+  sessionStorage.setItem(TOKEN, text);
+  location.assign("/");
+};
+/** Goes back to the person's own session. */
+export const leaveImpersonation = (): void => {
+  forgetToken();
+  location.assign("/nodes?tab=impersonations");
 };
 /** Whether a call may succeed at all: spares a page without a session a call that is refused. */
 export const hasSession = (): boolean => token !== null || /(?:^|; )(?:__Host-)?mooring_csrf=/.test(document.cookie);

@@ -37,6 +37,7 @@ const CONCERNS: ReadonlyMap<string, readonly (Group | Filtered)[]> = new Map<str
   ["fleet", ["fleets", "audit"]],
   ["view", ["views"]],
   ["member", ["roles", api.general.me, "audit"]],
+  ["impersonation", ["impersonations", "audit"]],
   ["role", ["roles", api.general.me, "audit"]],
   ["invite", ["invites", "audit"]],
   ["api_key", ["apiKeys", "audit"]],

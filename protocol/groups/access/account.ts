@@ -20,6 +20,7 @@ export const NOTICES = [
   "billing.payment_failed",
   "api_key.expiring",
   "webhook.disabled",
+  "impersonation.started",
 ] as const;
 export type Notice = (typeof NOTICES)[number];
 
@@ -77,7 +78,7 @@ export const account = group({
   tag: "Account",
   records: { Account, AccountTenant, Notification },
   operations: {
-    get: query({ ...own, summary: "Get one's own account", rest: ["GET /account"], input: nothing, output: Account }),
+    get: query({ ...own, summary: "Get one's own account", rest: ["GET /account"], whileImpersonated: true, input: nothing, output: Account }),
     update: mutation({
       ...own,
       summary: "Update one's own account",
@@ -96,6 +97,7 @@ export const account = group({
       ...own,
       summary: "List one's own tenants",
       rest: ["GET /account/tenants"],
+      whileImpersonated: true,
       list: "plain",
       input: nothing,
       output: z.object({ items: z.array(AccountTenant) }),

@@ -1,7 +1,7 @@
 // Names of those who did something, for one page of records in one read.
 import { ACTOR_FIELDS, type Actor, type Page } from "../../../protocol/index.ts";
 import type { SqlTx } from "../events.ts";
-import { type SystemScope, userIdOf } from "../scope.ts";
+import { actorOfUser, adminIdOf, type SystemScope, userIdOf } from "../scope.ts";
 import { statement } from "../statements.ts";
 
 const FIND_NAMES = statement<{ readonly id: string; readonly name: string | null; readonly deleted: boolean }>(
@@ -28,8 +28,13 @@ export const findActors = async (sql: SqlTx, { tenantId }: SystemScope, ids: rea
   const found = new Map(rows.map((row) => [row.id, row]));
   return (id) => {
     const kind = kindOf(id);
-    const row = found.get(id);
-    return { kind, id, name: row?.name ?? null, deleted: kind !== "system" && (row?.deleted ?? true) };
+    const userId = userIdOf(id);
+    const row = found.get(userId === null ? id : actorOfUser(userId));
+    const name = row?.name ?? null;
+    const adminId = adminIdOf(id);
+    // Nobody reads such a name as the member's alone.
+    const shown = adminId === null ? name : `${adminId} for ${name ?? userId}`;
+    return { kind, id, name: shown, deleted: kind !== "system" && (row?.deleted ?? true) };
   };
 };
 

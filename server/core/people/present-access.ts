@@ -1,9 +1,9 @@
 // What the creator of lasting work may do at this moment: a step acts with that access, and never with what the creator had once.
 import type { Permission, TenantId } from "../../../protocol/index.ts";
-import { permissionsIn } from "../access.ts";
+import { permissionsIn, whileImpersonated } from "../access.ts";
 import type { ApiKeyRecord, Memberships, TenantLookup } from "../ports/lookups.ts";
 import { type Blocks, isBlocked } from "../ports/security.ts";
-import { type Principal, type SystemScope, type TenantScope, userIdOf } from "../scope.ts";
+import { adminIdOf, type Principal, type SystemScope, type TenantScope, userIdOf } from "../scope.ts";
 import { runAs, Work } from "../work.ts";
 
 export interface AccessDeps {
@@ -20,7 +20,11 @@ const principalOf = async ({ memberships, keyById }: AccessDeps, tenantId: Tenan
   const userId = userIdOf(actor);
   if (userId !== null) {
     const member = await memberships.find(tenantId, userId);
-    return member === null ? null : { kind: "user", userId, email: member.email, role: member.role, permissions: member.permissions, limits: member.limits };
+    if (member === null) return null;
+    const { email, role, permissions, limits } = member;
+    const adminId = adminIdOf(actor);
+    if (adminId === null) return { kind: "user", userId, email, role, permissions, limits };
+    return { kind: "user", userId, email, role, limits, permissions: whileImpersonated(permissions, false), impersonator: { adminId, impersonation: null } };
   }
   const key = await keyById({ tenantId }, actor);
   if (key === null || key.status !== "active") return null;

@@ -1,7 +1,7 @@
 // The reads by which the gateway identifies a caller: tenants, memberships, API keys, sessions, stream tickets. Answers may be up to five seconds old.
 import type { DeviceId, FleetSelector, KeyId, SessionId, TenantId } from "../../../protocol/index.ts";
 import type { Clients } from "../database.ts";
-import type { Access, SystemScope, TenantFacts } from "../scope.ts";
+import type { Access, OpenImpersonation, SystemScope, TenantFacts } from "../scope.ts";
 
 export interface TenantLookup {
   find(tenantId: string): Promise<TenantFacts | null>;
@@ -57,11 +57,22 @@ export interface SessionLookup {
   byId(sessionId: string): Promise<SessionRecord | null>;
 }
 
+/** Begins the token of an impersonation; no JWT begins so. */
+export const IMPERSONATION_TOKEN = "simp_";
+
+/** Null: unknown, ended or expired. Not cached, so the first call after an end is refused on every node. */
+export interface ImpersonationLookup {
+  find(token: string): Promise<OpenImpersonation | null>;
+  byId(impersonationId: string): Promise<OpenImpersonation | null>;
+}
+
 export interface StreamTicketOwner {
   readonly tenantId: TenantId;
   readonly userId: string;
   /** Null for a ticket that an access token asked for. */
   readonly sessionId: string | null;
+  /** The impersonation that asked for it. */
+  readonly impersonationId: string | null;
 }
 
 export interface StreamTickets {

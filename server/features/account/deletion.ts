@@ -2,18 +2,16 @@
 import { contract } from "../../../protocol/index.ts";
 import { DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
-import { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
+import { requireRecentSignIn } from "../../core/people/recent-sign-in.ts";
 import { userOf } from "../../core/people/user-of.ts";
-import type { UserPrincipal } from "../../core/scope.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { MemberTenant } from "../tenants/index.ts";
 import { deleteDue, findDue, findLeaving, findProfile, postponeDue, writeProfile } from "./store.ts";
 import { type AccountDeps, toAccount } from "./types.ts";
 
 const GRACE_SECONDS = 30 * 86_400;
-const MAX_SIGN_IN_AGE = 600;
 const BATCH = 20;
 const { deletionScheduled, restored, deleted } = contract.account.events;
 
@@ -35,12 +33,6 @@ export const createDeletion = (deps: AccountDeps) => {
     return found;
   };
 
-  const checkSignIn = ({ authTime, session }: UserPrincipal): void => {
-    const signedInAt = session?.signedInAt.getTime() ?? (authTime ?? 0) * 1_000;
-    if (clock.now().getTime() - signedInAt > MAX_SIGN_IN_AGE * 1_000)
-      throw new AppError("REAUTHENTICATION_REQUIRED", { details: { maxAgeSeconds: MAX_SIGN_IN_AGE } });
-  };
-
   const restore = async (tx: Tx, userId: string): Promise<void> => {
     if ((await findProfile(tx, userId)).deleteAfter === null) return;
     await writeProfile(tx, userId, { deleteAfter: null });
@@ -55,7 +47,7 @@ export const createDeletion = (deps: AccountDeps) => {
     remove: async ({ scope, fail, commit }) => {
       const user = userOf(scope);
       const { userId, email, emailVerified } = user;
-      checkSignIn(user);
+      requireRecentSignIn(user, clock);
       return commit(async (tx) => {
         const mine = await members.tenantsOf(tx, userId);
         const before = await findProfile(tx, userId);

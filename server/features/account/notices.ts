@@ -28,6 +28,12 @@ const RULES: Readonly<Record<Notice, Rule>> = {
     email: true,
     what: ({ url, reason }) => `The webhook to ${String(url)} was disabled: ${inWords(String(reason))}`,
   },
+  "impersonation.started": {
+    to: "owners",
+    email: true,
+    what: ({ adminId, userId, readOnly, reason, expiresAt }) =>
+      `The administrator ${String(adminId)} of the installation acts as ${String(userId)}${readOnly === true ? ", who only reads," : ""} until ${String(expiresAt)}: ${String(reason)}`,
+  },
   "api_key.expiring": { to: "owners", email: true, what: ({ name, expiresAt }) => `The API key ${String(name)} expires at ${String(expiresAt)}` },
 };
 

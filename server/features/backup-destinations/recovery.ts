@@ -5,13 +5,13 @@ import { secondsFromNow } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Handlers } from "../../core/feature.ts";
+import { requireRecentSignIn } from "../../core/people/recent-sign-in.ts";
 import { userOf } from "../../core/people/user-of.ts";
 import type { AuditEntry } from "../../core/ports/audit.ts";
 import type { TenantScope } from "../../core/scope.ts";
 import type { FeatureKit } from "../kit.ts";
 import { findPlace, type Places, unknownDestination } from "./places.ts";
 
-const MAX_SIGN_IN_AGE = 600;
 const SHEET_SECONDS = 24 * 3_600;
 
 export interface RecoveryDeps extends Pick<FeatureKit, "db" | "clock" | "audit" | "watch"> {
@@ -28,10 +28,9 @@ const linesOf = (kind: DestinationKind): string[] => [
 
 export const createRecovery = ({ db, clock, audit, watch, places, isKnown }: RecoveryDeps): Pick<Handlers<typeof contract.backupDestinations>, "recovery"> => ({
   recovery: async ({ scope }, { destinationId, deviceId }) => {
-    const { authTime, session, userId, email } = userOf(scope);
-    const signedInAt = session?.signedInAt.getTime() ?? (authTime ?? 0) * 1_000;
-    if (clock.now().getTime() - signedInAt > MAX_SIGN_IN_AGE * 1_000)
-      throw new AppError("REAUTHENTICATION_REQUIRED", { details: { maxAgeSeconds: MAX_SIGN_IN_AGE } });
+    const user = userOf(scope);
+    const { userId, email } = user;
+    requireRecentSignIn(user, clock);
     if (!(await isKnown(db, scope, deviceId))) throw new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
     const place = await findPlace(db, scope, { destinationId, deviceId });
     if (place === null) throw unknownDestination(destinationId);

@@ -143,9 +143,9 @@ export const createStepper = (deps: StepperDeps) => {
     await deps.audit.append(tx, {
       tenantId: row.tenantId,
       actor:
-        scope.principal.kind === "user"
+        scope.principal.kind === "user" && scope.principal.impersonator === undefined
           ? { type: "user", id: scope.principal.userId, email: scope.principal.email }
-          : { type: "apiKey", id: actorOf(scope.principal), email: null },
+          : { type: scope.principal.kind === "user" ? "impersonator" : "apiKey", id: actorOf(scope.principal), email: null },
       action: entry.singles[0] ?? "bulkOperations.create",
       resource: { type: "bulk-operations", id: row.operationId },
       code: null,

@@ -1,6 +1,6 @@
 // Facts about the service and about its caller, and stream tickets.
 
-import { type Announcement, contract } from "../../../protocol/index.ts";
+import { type Announcement, contract, type Impersonation } from "../../../protocol/index.ts";
 import { permissionsIn, selectorOf } from "../../core/access.ts";
 import { type Clock, secondsFromNow } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
@@ -10,8 +10,8 @@ import { newSecret, secretHash } from "../../core/ids.ts";
 import type { Flags } from "../../core/people/flags.ts";
 import { type CookieNames, CSRF_HEADER } from "../../core/people/session-cookies.ts";
 import { userOf } from "../../core/people/user-of.ts";
-import type { Memberships, StreamTickets } from "../../core/ports/lookups.ts";
-import type { OpenScope, Principal } from "../../core/scope.ts";
+import type { Membership, Memberships, StreamTickets } from "../../core/ports/lookups.ts";
+import type { OpenScope, Principal, UserPrincipal } from "../../core/scope.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Feature } from "../kit.ts";
 import { atomOf } from "./atom.ts";
@@ -158,22 +158,36 @@ const createCallerHandlers = ({
       permissions: [...permissionsIn({ principal })],
       selector: selectorOf({ principal }),
       features: [...(await flags.on(tenantId))],
-      memberships: principal.kind === "user" ? (await memberships.list(principal.userId)).map((each) => ({ tenantId: each.tenantId, role: each.role })) : [],
+      memberships: principal.kind === "user" ? membershipsOf(principal, await memberships.list(principal.userId)) : [],
       announcements: principal.kind === "user" ? await announcements.undismissed(principal.userId) : [],
-      administrator: principal.kind === "user" && administrators.includes(principal.userId),
+      administrator: principal.kind === "user" && principal.impersonator === undefined && administrators.includes(principal.userId),
+      impersonation: principal.kind === "user" ? impersonationOf(principal) : null,
     };
   },
 
   streamTicket: async ({ scope }) => {
-    const { userId, session } = userOf(scope);
+    const { userId, session, impersonator } = userOf(scope);
     const ticket = newSecret();
     const expiresAt = secondsFromNow(TICKET_SECONDS, clock.now());
-    await insertTicket(db, scope, { hash: secretHash(ticket), userId, sessionId: session?.sessionId ?? null, expiresAt });
+    const [sessionId, impersonationId] = [session?.sessionId ?? null, impersonator?.impersonation?.impersonationId ?? null];
+    await insertTicket(db, scope, { hash: secretHash(ticket), userId, sessionId, impersonationId, expiresAt });
     return { ticket, expiresAt: expiresAt.toISOString() };
   },
 
   rateLimit: async ({ scope }) => ({ items: (await rateLimits.describe(scope)).map(({ resetAt, ...same }) => ({ ...same, resetAt: resetAt.toISOString() })) }),
 });
+
+/** Who acts in a member's name sees one tenant. */
+const membershipsOf = ({ impersonator }: UserPrincipal, all: readonly Membership[]) =>
+  all
+    .filter(({ tenantId }) => impersonator === undefined || tenantId === impersonator.impersonation?.tenantId)
+    .map(({ tenantId, role }) => ({ tenantId, role }));
+
+const impersonationOf = ({ impersonator }: UserPrincipal) => {
+  if (impersonator?.impersonation == null) return null;
+  const { impersonationId, adminId, readOnly, expiresAt } = impersonator.impersonation;
+  return { impersonationId: impersonationId as Impersonation["impersonationId"], adminId, readOnly, expiresAt: expiresAt.toISOString() }; // as: the column holds nothing else
+};
 
 const subjectOf = (principal: Principal): string => {
   if (principal.kind === "user") return principal.userId;

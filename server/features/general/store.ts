@@ -9,6 +9,7 @@ export interface NewTicket {
   readonly userId: string;
   /** The session that asks for it. */
   readonly sessionId: string | null;
+  readonly impersonationId: string | null;
   readonly expiresAt: Date;
 }
 
@@ -20,7 +21,8 @@ export const insertTicket = async (db: Clients, scope: SystemScope, ticket: NewT
 export const takeTicket = async (db: Clients, hash: Uint8Array<ArrayBuffer>, now: Date): Promise<StreamTicketOwner | null> => {
   const ticket = await orNull(db.system.streamTicket.delete({ where: { hash } }));
   if (ticket === null || ticket.expiresAt <= now) return null;
-  return { tenantId: ticket.tenantId as StreamTicketOwner["tenantId"], userId: ticket.userId, sessionId: ticket.sessionId }; // as: the column holds nothing else
+  const { userId, sessionId, impersonationId } = ticket;
+  return { tenantId: ticket.tenantId as StreamTicketOwner["tenantId"], userId, sessionId, impersonationId }; // as: the column holds nothing else
 };
 
 const SWEEP_ROWS = 1_000;

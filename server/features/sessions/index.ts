@@ -9,6 +9,7 @@ import { newSecret, secretHash } from "../../core/ids.ts";
 import { cookieNames, isSecureUrl, writeCookie } from "../../core/people/session-cookies.ts";
 import { userOf } from "../../core/people/user-of.ts";
 import type { SessionLookup } from "../../core/ports/lookups.ts";
+import { actorOf } from "../../core/scope.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Feature } from "../kit.ts";
 import { toSession } from "./record.ts";
@@ -90,9 +91,20 @@ const createReads = ({ db, clock, secretBox, tokens, settings }: SessionsDeps): 
   },
 });
 
-const createEnds = ({ provider, settings }: SessionsDeps, forgetAll: () => void): Pick<Handlers<typeof contract.sessions>, "logout" | "end" | "endOthers"> => ({
+const createEnds = (
+  { provider, settings, leaveImpersonation }: SessionsDeps,
+  forgetAll: () => void,
+): Pick<Handlers<typeof contract.sessions>, "logout" | "end" | "endOthers"> => ({
   logout: async ({ scope, reply, commit }) => {
-    const { userId, session } = userOf(scope);
+    const { userId, session, impersonator } = userOf(scope);
+    if (impersonator?.impersonation != null) {
+      const { tenantId, impersonationId } = impersonator.impersonation;
+      return commit(async (tx) => {
+        await leaveImpersonation(tx, { tenantId }, impersonationId, actorOf(scope.principal));
+        // The browser's own session, which this call did not use, goes on.
+        return { endSessionUrl: null };
+      });
+    }
     const endSessionUrl = provider === null ? null : await provider.endSessionUrl();
     const url = settings.publicUrl();
     const { session: own, csrf } = cookieNames(url);

@@ -1,5 +1,6 @@
 // The settings and dependencies of the sessions feature.
 import type { Tx } from "../../core/database.ts";
+import type { SystemScope } from "../../core/scope.ts";
 import type { IdentityProvider } from "../../platform/identity/identity-provider.ts";
 import type { Tokens } from "../../platform/identity/jwt.ts";
 import type { FeatureKit } from "../kit.ts";
@@ -23,4 +24,6 @@ export type SessionsDeps = Pick<FeatureKit, "db" | "clock" | "audit" | "secretBo
   readonly settings: SessionSettings;
   /** What a sign-in means to the person's account, in its transaction. */
   readonly signedIn: (tx: Tx, userId: string) => Promise<void>;
+  /** For an administrator who acts in a member's name and has done enough. */
+  readonly leaveImpersonation: (tx: Tx, scope: SystemScope, impersonationId: string, by: string) => Promise<void>;
 };

@@ -1,14 +1,15 @@
 // Turns a credential into an identity, and an identity into the scope of one operation.
 import { isOfTenant, type TenantId } from "../../../protocol/index.ts";
-import { NO_ACCESS } from "../../core/access.ts";
+import { NO_ACCESS, whileImpersonated } from "../../core/access.ts";
 import { AppError, type Concerned } from "../../core/errors.ts";
 import type { AgentRecord } from "../../core/ports/agent-registry.ts";
 import type { ApiKeyLookup, ApiKeyRecord, Memberships, StreamTickets, TenantLookup } from "../../core/ports/lookups.ts";
-import type { Access, OpenScope, Principal, TenantFacts, UserPrincipal } from "../../core/scope.ts";
+import type { Access, OpenImpersonation, OpenScope, Principal, TenantFacts, UserPrincipal } from "../../core/scope.ts";
 import type { Entry } from "../call/operation-table.ts";
 import { isWithin, parseNetworks, type RequestInfo } from "../http/request-info.ts";
 import { checkStorable } from "../rest/parse.ts";
 import type { Credential } from "./credentials.ts";
+import { checkImpersonated, type ImpersonationAuth } from "./impersonation.ts";
 import type { SessionAuth } from "./session.ts";
 
 export type Identity =
@@ -18,12 +19,12 @@ export type Identity =
   | { readonly kind: "agent"; readonly record: AgentRecord };
 
 /** What only a token or a session can tell of its user. */
-type SignIn = Pick<UserPrincipal, "emailVerified" | "authTime" | "session">;
+type SignIn = Pick<UserPrincipal, "emailVerified" | "authTime" | "session"> & { readonly impersonation?: OpenImpersonation };
 
 /** Public operations ask for no credential. */
 export const NOBODY: Promise<Identity> = Promise.resolve({ kind: "none" });
 
-export interface VerifiedToken extends Omit<SignIn, "session"> {
+export interface VerifiedToken extends Pick<SignIn, "emailVerified" | "authTime"> {
   readonly userId: string;
   readonly email: string | null;
   readonly tenantId: string | null;
@@ -34,6 +35,7 @@ export interface VerifiedToken extends Omit<SignIn, "session"> {
 export interface IdentityDeps {
   readonly verifyToken: (token: string) => Promise<VerifiedToken>;
   readonly sessionAuth: SessionAuth;
+  readonly impersonationAuth: ImpersonationAuth;
   readonly apiKeys: ApiKeyLookup;
   readonly proveAgent: (credential: Extract<Credential, { kind: "agent" }>, body: Uint8Array) => Promise<AgentRecord>;
   /** For a call that lasts; the time of its signature does not count any more. */
@@ -59,6 +61,11 @@ const checkApiKey = (record: ApiKeyRecord | null, headerTenantId: string | null,
   return record;
 };
 
+const identityOf = (impersonation: OpenImpersonation): Identity => {
+  const { userId, tenantId } = impersonation;
+  return { kind: "user", userId, email: null, claimedTenantId: tenantId, impersonation };
+};
+
 /** Proves the credential. The body matters to agents only: their signature covers its bytes. */
 export const createAuthenticate =
   (deps: IdentityDeps) =>
@@ -67,6 +74,8 @@ export const createAuthenticate =
       case "none":
         return { kind: "none" };
       case "bearer": {
+        const impersonation = await deps.impersonationAuth.prove(credential.token);
+        if (impersonation !== null) return identityOf(impersonation);
         const { userId, email, emailVerified, authTime, tenantId, sessionId } = await deps.verifyToken(credential.token);
         const session = sessionId == null ? undefined : await deps.sessionAuth.require(sessionId);
         return { kind: "user", userId, email, emailVerified, authTime, claimedTenantId: tenantId, session };
@@ -91,19 +100,23 @@ export const createReauthenticate = (deps: IdentityDeps): ReturnType<typeof crea
 
 /** A browser's stream cannot set headers; it brings a ticket that its user got a moment ago. */
 export const createRedeem =
-  ({ tickets, sessionAuth }: Pick<IdentityDeps, "tickets" | "sessionAuth">) =>
+  ({ tickets, sessionAuth, impersonationAuth }: Pick<IdentityDeps, "tickets" | "sessionAuth" | "impersonationAuth">) =>
   async (ticket: string): Promise<Identity> => {
     const owner = await tickets.redeem(ticket);
     if (owner === null) throw unauthorized("ticket_invalid");
+    if (owner.impersonationId !== null) return identityOf(await impersonationAuth.require(owner.impersonationId));
     const session = owner.sessionId === null ? undefined : await sessionAuth.require(owner.sessionId);
     return { kind: "user", userId: owner.userId, email: null, claimedTenantId: owner.tenantId, session };
   };
 
-/** Throws once the session of an identity that was proven earlier has ended. */
+/** Throws once the session or the impersonation of an identity that was proven earlier has ended. */
 export const createRecheck =
-  ({ sessionAuth }: Pick<IdentityDeps, "sessionAuth">) =>
+  ({ sessionAuth, impersonationAuth }: Pick<IdentityDeps, "sessionAuth" | "impersonationAuth">) =>
   async (identity: Identity): Promise<Identity> => {
-    if (identity.kind === "user" && identity.session !== undefined) await sessionAuth.require(identity.session.sessionId);
+    if (identity.kind !== "user") return identity;
+    const { session, impersonation } = identity;
+    if (session !== undefined) await sessionAuth.require(session.sessionId);
+    if (impersonation !== undefined) await impersonationAuth.require(impersonation.impersonationId);
     return identity;
   };
 
@@ -157,11 +170,13 @@ interface Making {
 const scopeOfUser = async (
   deps: Pick<IdentityDeps, "memberships" | "admins" | "defaultTenantOf">,
   { entry, tenantHeader, rawInput }: Pick<ScopeRequest, "entry" | "tenantHeader" | "rawInput">,
-  { userId, email, emailVerified, authTime, claimedTenantId, session }: Extract<Identity, { kind: "user" }>,
+  { userId, email, emailVerified, authTime, claimedTenantId, session, impersonation }: Extract<Identity, { kind: "user" }>,
   { base, within }: Making,
 ): Promise<OpenScope> => {
   const { op } = entry;
-  const person = { kind: "user", userId, authTime, session } as const;
+  if (impersonation !== undefined) checkImpersonated(entry, impersonation);
+  const impersonator = impersonation === undefined ? undefined : { adminId: impersonation.adminId, impersonation };
+  const person = { kind: "user", userId, authTime, session, impersonator } as const;
   const outside: OpenScope = { ...base, tenantId: null, tenant: null, principal: { ...person, email, emailVerified, ...NO_ACCESS } };
   if (op.permission === "platform") {
     if (deps.admins?.has(userId) !== true) throw new AppError("ADMIN_REQUIRED");
@@ -171,11 +186,12 @@ const scopeOfUser = async (
   const named = mayStandOutside ? (claimedTenantId ?? tenantHeader ?? null) : tenantOf(claimedTenantId, tenantHeader, rawInput, userId);
   const tenantId = named ?? (op.tenancy === "none" ? null : ((await deps.defaultTenantOf?.(userId)) ?? null));
   const member = tenantId === null ? null : await deps.memberships.find(tenantId, userId);
-  if (mayStandOutside && member === null) return outside;
+  if (mayStandOutside && member === null && impersonation === undefined) return outside;
   if (tenantId === null) throw unauthorized("missing_tenant");
   if (member === null) throw forbidden({ reason: "not_a_member" });
   checkPermission(entry, member);
-  const { role, permissions, limits } = member;
+  const { role, limits } = member;
+  const permissions = impersonation === undefined ? member.permissions : whileImpersonated(member.permissions, impersonation.readOnly);
   const verified = { email: email ?? member.email, emailVerified: email !== null && emailVerified };
   return within(member.tenantId, { ...person, ...verified, role, permissions, limits });
 };

@@ -2,11 +2,12 @@
 
 import { isAppError } from "../../core/errors.ts";
 import type { AuditEntry } from "../../core/ports/audit.ts";
-import type { OpenScope } from "../../core/scope.ts";
+import { actorOf, type OpenScope } from "../../core/scope.ts";
 import type { Entry } from "./operation-table.ts";
 
 const actorOfCall = ({ op }: Entry, { principal }: OpenScope): AuditEntry["actor"] => {
   if (principal === null) return { type: "anonymous", id: "anonymous", email: null };
+  if (principal.kind === "user" && principal.impersonator !== undefined) return { type: "impersonator", id: actorOf(principal), email: principal.email };
   if (principal.kind === "user") return { type: op.permission === "platform" ? "operator" : "user", id: principal.userId, email: principal.email };
   return { type: principal.kind, id: principal.kind === "apiKey" ? principal.keyId : principal.agentId, email: null };
 };

@@ -54,7 +54,8 @@ const typeOf = ({ code, details }: AppError): SecurityEventType | null => {
 };
 
 const ofPrincipal = (tenantId: string | null, principal: Principal): Concerned => {
-  if (principal.kind === "user") return { tenantId, entityType: "user", entityId: principal.userId };
+  // What an administrator does in a member's name must not get the member blocked.
+  if (principal.kind === "user") return { tenantId, entityType: "user", entityId: principal.impersonator?.adminId ?? principal.userId };
   return principal.kind === "apiKey"
     ? { tenantId, entityType: "key", entityId: principal.keyId }
     : { tenantId, entityType: "device", entityId: principal.deviceId };

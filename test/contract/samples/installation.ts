@@ -18,6 +18,16 @@ const anAnnouncement =
   (more: Record<string, unknown> = {}) =>
   async (stock: Stock) => ({ announcementId: await newAnnouncement(stock), ...more });
 
+const newImpersonation = async ({ world, tenant }: Pick<Stock, "world" | "tenant">) => {
+  const impersonationId = newId("imp");
+  await world.sql.query(
+    `insert into impersonations (impersonation_id, tenant_id, hash, user_id, admin_id, reason, read_only, started_at, expires_at)
+     values ($1, $2, sha256(convert_to($1, 'utf8')), 'usr_x', 'operator', 'a sample', true, now(), now() + interval '10 minutes')`,
+    [impersonationId, tenant.tenantId],
+  );
+  return { impersonationId };
+};
+
 export const INSTALLATION_SAMPLES = {
   "admin.listNodes": nothing,
   "admin.listTenants": nothing,
@@ -47,4 +57,10 @@ export const INSTALLATION_SAMPLES = {
   "announcements.update": anAnnouncement({ body: "From two to three." }),
   "announcements.remove": anAnnouncement(),
   "announcements.dismiss": anAnnouncement(),
+  "impersonations.start": async ({ tenant }: Pick<Stock, "tenant">) => ({ tenantId: tenant.tenantId, reason: "a sample" }),
+  "impersonations.listAll": nothing,
+  "impersonations.get": newImpersonation,
+  "impersonations.endAny": newImpersonation,
+  "impersonations.list": nothing,
+  "impersonations.end": newImpersonation,
 };

@@ -28,6 +28,7 @@ const open = (secretBox = createSecretBox(randomBytes(32))): SessionsFeature =>
     tokens: { local: { jwks: { keys: [] }, mint: async () => "token" } },
     provider: null,
     signedIn: async () => undefined,
+    leaveImpersonation: async () => undefined,
     settings: {
       idleSeconds: 24 * HOUR,
       lifeSeconds: 14 * 24 * HOUR,

@@ -22,6 +22,8 @@ const SettingsList = lazy(async () => ({ default: (await loadNarrow()).SettingsL
 
 const Announcements = lazy(() => import("./announcements.tsx").then(({ Announcements: component }) => ({ default: component })));
 
+const Impersonation = lazy(() => import("./impersonation.tsx").then(({ Impersonation: component }) => ({ default: component })));
+
 const loadBars = () => import("./phone-bars.tsx");
 const TopBar = lazy(async () => ({ default: (await loadBars()).TopBar }));
 const BottomBar = lazy(async () => ({ default: (await loadBars()).BottomBar }));
@@ -121,6 +123,11 @@ export const Shell = () => {
       )}
       <main className={css["content"]}>
         <NotLive />
+        {me.impersonation === null ? null : (
+          <Suspense fallback={null}>
+            <Impersonation />
+          </Suspense>
+        )}
         {me.announcements.length === 0 ? null : (
           <Suspense fallback={null}>
             <Announcements />

@@ -33,6 +33,7 @@ export const text = {
     "billing.payment_failed": "A payment fails",
     "api_key.expiring": "An API key is about to expire",
     "webhook.disabled": "A webhook was disabled",
+    "impersonation.started": "An administrator of the installation acts as a member",
   } satisfies Readonly<Record<Notification["event"], string>>,
   mail: "Mail",
   inApp: "Console",

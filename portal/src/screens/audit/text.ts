@@ -14,6 +14,7 @@ export const text = {
     agent: "A device",
     enrollmentToken: "An enrollment token",
     operator: "The operator",
+    impersonator: "An administrator in a person's name",
     anonymous: "Nobody signed in",
   },
   outcomes: { success: "done", refused: "refused" },

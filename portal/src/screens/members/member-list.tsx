@@ -8,6 +8,7 @@ import { selectorText } from "../../parts/selector-field.tsx";
 import { type Column, Table } from "../../ui/list/table.tsx";
 import { Loaded } from "../../ui/parts.tsx";
 import { AGO_WIDTH, Ago } from "../../ui/time.tsx";
+import { Impersonations } from "./impersonations.tsx";
 import { OneMember } from "./one-member.tsx";
 import { text } from "./text.ts";
 
@@ -36,6 +37,7 @@ export const MemberList = () => {
   ];
   return (
     <>
+      <Impersonations />
       <Loaded read={list.read} rows={6}>
         {() => (
           <Table

@@ -21,6 +21,12 @@ export const text = {
   transferTitle: "Transfer the ownership?",
   transferText: (name: string) => `${name} becomes the owner and may do everything, also delete the tenant. You become an administrator.`,
 
+  impersonations: {
+    title: (adminId: string, userId: string) => `${adminId}, an administrator of the installation, acts as ${userId}.`,
+    until: (readOnly: boolean, time: string) => `${readOnly ? "Reads only" : "May change things"}, until ${time} at the latest.`,
+    end: "Put out",
+  },
+
   invite: "Invite people",
   emails: "Email addresses",
   emailsHint: "One on each line, up to 20.",

@@ -5,6 +5,7 @@ import { Page } from "../../ui/parts.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
 import { AnnouncementList } from "./announcement-list.tsx";
 import { DependencyPanel } from "./dependency-panel.tsx";
+import { ImpersonationList } from "./impersonation-list.tsx";
 import { JobList } from "./job-list.tsx";
 import { NodeList } from "./node-list.tsx";
 import { TABS } from "./search.ts";
@@ -27,8 +28,10 @@ const AllNodes = () => {
         <StuckList />
       ) : tab === "jobs" ? (
         <JobList />
-      ) : (
+      ) : tab === "announcements" ? (
         <AnnouncementList />
+      ) : (
+        <ImpersonationList />
       )}
     </Page>
   );
