@@ -1,5 +1,7 @@
 // `npm run build:client`: writes the package @mooring/client to dist/client, ready for `npm pack`.
-import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
 import ts from "typescript";
 import { declareContract } from "./declarations.ts";
 
@@ -42,6 +44,7 @@ const manifest = {
   type: "module",
   sideEffects: false,
   exports: { ".": { types: "./index.d.ts", default: "./index.js" } },
+  bin: { mooring: "./mooring.js" },
   files: ["*.js", "*.d.ts"],
   engines: { node: ">=20" },
   peerDependencies: { "@trpc/client": TRPC, "@trpc/server": TRPC },
@@ -59,3 +62,15 @@ const files = {
 await rm(OUT, { recursive: true, force: true });
 await mkdir(OUT, { recursive: true });
 await Promise.all(Object.entries(files).map(([name, text]) => writeFile(new URL(name, OUT), text)));
+// One file that needs nothing else, so that the command line starts at once and runs without the portal's packages.
+await build({
+  entryPoints: [fileURLToPath(new URL("protocol/client/cli/main.ts", ROOT))],
+  outfile: fileURLToPath(new URL("mooring.js", OUT)),
+  bundle: true,
+  platform: "node",
+  format: "esm",
+  target: "node20",
+  banner: { js: "#!/usr/bin/env node" },
+  logLevel: "warning",
+});
+await chmod(new URL("mooring.js", OUT), 0o755);

@@ -30,6 +30,8 @@ export interface MooringOptions {
   readonly EventSource?: new (
     url: string | URL,
   ) => object;
+  /** `EventSource` sends the credential by itself, so streams need no ticket: for programs that act with an API key. */
+  readonly streamsByHeader?: boolean;
   /** Called before the client repeats a query or opens a stream again, so the page can say why it waits. */
   readonly onRetry?: (error: MooringError, waitSeconds: number) => void;
 }
@@ -61,7 +63,7 @@ const MAX_QUERY_ATTEMPTS = 3;
 /** A query that would have to wait longer fails at once, so the page can tell its user. */
 const MAX_QUERY_WAIT_SECONDS = 10;
 
-export const createMooring = ({ url, token, tenantId = () => undefined, EventSource: Source, onRetry }: MooringOptions): Mooring => {
+export const createMooring = ({ url, token, tenantId = () => undefined, EventSource: Source, streamsByHeader = false, onRetry }: MooringOptions): Mooring => {
   const endpoint = `${url.replace(/\/+$/, "")}/trpc`;
   const credential = async (): Promise<Record<string, string>> =>
     token === undefined ? csrfHeader() : { authorization: `Bearer ${typeof token === "string" ? token : await token()}` };
@@ -96,7 +98,11 @@ export const createMooring = ({ url, token, tenantId = () => undefined, EventSou
       }),
       splitLink({
         condition: ({ type }) => type === "subscription",
-        true: httpSubscriptionLink({ url: endpoint, connectionParams: ticket, ...(Source === undefined ? {} : { EventSource: Source as typeof EventSource }) }),
+        true: httpSubscriptionLink({
+          url: endpoint,
+          ...(streamsByHeader ? {} : { connectionParams: ticket }),
+          ...(Source === undefined ? {} : { EventSource: Source as typeof EventSource }),
+        }),
         false: httpBatchLink({
           url: endpoint,
           maxItems: MAX_CALLS_PER_REQUEST,

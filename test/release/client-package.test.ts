@@ -168,7 +168,16 @@ afterAll(() => sandbox.remove());
 describe("package", () => {
   test("the package contains the client and nothing of the server", async () => {
     const installed = join(project, "node_modules/@mooring/client");
-    expect((await readdir(installed)).sort()).toEqual(["LICENSE", "README.md", "contract.d.ts", "index.d.ts", "index.js", "package.json", "router.d.ts"]);
+    expect((await readdir(installed)).sort()).toEqual([
+      "LICENSE",
+      "README.md",
+      "contract.d.ts",
+      "index.d.ts",
+      "index.js",
+      "mooring.js",
+      "package.json",
+      "router.d.ts",
+    ]);
     const imported = (await Promise.all(["index.js", "index.d.ts", "contract.d.ts", "router.d.ts"].map((name) => readFile(join(installed, name), "utf8"))))
       .flatMap((text) => [...text.matchAll(/(?:from|import\()\s*"([^"]+)"/g)].map(([, name]) => name))
       .sort();
@@ -203,7 +212,7 @@ describe("package", () => {
 
 test("a portal lists devices, queues a command, watches events and reads errors by their code", { timeout: 120_000 }, async () => {
   const gateway = await startGatewayProcess(sandbox.env);
-  const { token } = await bootstrapTenant(sandbox);
+  const { token, apiKey } = await bootstrapTenant(sandbox);
   expect(await compile(["main.ts", "portal.ts"], { ...NODENEXT, noEmit: false })).toBe("");
   const said = JSON.parse(await mustRun([process.execPath, "main.js", gateway.url, token], project)) as Record<string, unknown>;
   expect(said).toEqual({
@@ -214,5 +223,16 @@ test("a portal lists devices, queues a command, watches events and reads errors 
     queued: "queued",
     unknown: "gone",
   });
+  // The program is one file: it runs where none of the portal's packages is.
+  const program = join(sandbox.dir, "mooring.js");
+  await cp(join(project, "node_modules/@mooring/client/mooring.js"), program);
+  expect(await readFile(program, "utf8")).not.toMatch(/\bZodObject\b/);
+  expect(await mustRun([program, "--help"], sandbox.dir)).toContain("mooring devices");
+  const { code, stdout } = await runToEnd([program, "devices", "--json"], {
+    env: { ...sandbox.env, MOORING_URL: gateway.url, MOORING_KEY: apiKey },
+    cwd: sandbox.dir,
+    withinMs: 30_000,
+  });
+  expect([code, JSON.parse(stdout).length]).toEqual([0, 2]);
   await gateway.end("SIGTERM");
 });
