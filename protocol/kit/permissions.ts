@@ -147,6 +147,7 @@ export const WITHHELD_FROM_IMPERSONATION: ReadonlySet<Permission> = new Set<Perm
   "member:write",
   "mesh:approve",
   "role:write",
+  "rollout:approve",
   "security:block",
   "tenant:delete",
   "tenant:transfer",

@@ -132,6 +132,9 @@ export const userIdOf = (actor: string): string | null => {
   return named.startsWith(USER) ? named.slice(USER.length) : null;
 };
 
+/** Whose something is that people make for themselves alone: the member's, whoever acts in the member's name. */
+export const ownerOf = (principal: Principal | null): string => (principal?.kind === "user" ? actorOfUser(principal.userId) : actorOf(principal));
+
 /** The caller's name in rows and logs. */
 export const actorOf = (principal: Principal | null): string => {
   if (principal === null) return "system";

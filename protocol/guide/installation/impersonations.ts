@@ -23,7 +23,7 @@ const page = { items: [open], total: 1 };
 export const impersonations: Guide<"impersonations"> = {
   start: {
     description:
-      "Gives a token with which you see what the member sees. It works in this tenant only, for at most an hour, and needs a sign-in of the last ten minutes. Without `readOnly: false` every change is refused. Never allowed are changes of the member's own account, secrets, keys, invites, roles and members, shell commands, exports, webhooks, and what concerns plan and ownership: each of these would outlast the impersonation, or show what nobody but the tenant should see. Each change names both of you in the audit log and in the history of the record: `admin:{adminId}:user:{userId}`. The tenant's owners are told by mail, and the event `impersonation.started` goes to its webhooks.",
+      "Gives a token with which you see what the member sees. It works in this tenant only, for at most an hour, and needs a sign-in of the last ten minutes. Without `readOnly: false` every change is refused. Never allowed are changes of the member's own account, secrets, keys, invites, roles and members, shell commands, approvals, exports, webhooks, and what concerns plan and ownership: each of these would outlast the impersonation, or show what nobody but the tenant should see. Each change names both of you in the audit log and in the history of the record: `admin:{adminId}:user:{userId}`. The tenant's owners are told by mail, and the event `impersonation.started` goes to its webhooks.",
     input: { tenantId, reason, minutes: 15 },
     output: { ...open, token: "simp_Jq0Y6w0d3oC6v2kq9m8b7n5x4z1a2s3d4f5g6h7j8k9" },
   },

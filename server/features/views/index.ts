@@ -5,7 +5,7 @@ import { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
 import { implement } from "../../core/feature.ts";
 import { pageWithActors, withActor } from "../../core/people/actors.ts";
-import { actorOf, type SystemScope } from "../../core/scope.ts";
+import { ownerOf, type SystemScope } from "../../core/scope.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
 import { countViews, deleteView, findView, insertView, lockViews, pageOfViews, updateView } from "./store.ts";
 
@@ -37,7 +37,7 @@ export const createViews = ({ db, emit }: Pick<FeatureKit, "db" | "emit">): Feat
       },
       create: ({ scope, fail, commit }, fields) =>
         commit(async (tx) => {
-          const createdBy = actorOf(scope.principal);
+          const createdBy = ownerOf(scope.principal);
           await lockViews(tx, scope);
           const { own, all } = await countViews(tx, scope, createdBy);
           if (own >= MAX_OWN) throw fail("VIEW_LIMIT_REACHED", { limit: MAX_OWN });
@@ -51,7 +51,7 @@ export const createViews = ({ db, emit }: Pick<FeatureKit, "db" | "emit">): Feat
           const before = await findView(tx, scope, change.viewId);
           if (before === null) throw unknown(change.viewId);
           // Nobody takes a shared view from the others but by deleting it.
-          const isTaken = before.shared && change.shared === false && before.createdBy !== actorOf(scope.principal);
+          const isTaken = before.shared && change.shared === false && before.createdBy !== ownerOf(scope.principal);
           if (isTaken) throw new AppError("FORBIDDEN", { details: { reason: "view_of_another", viewId: before.viewId } });
           const view = await updateView(tx, scope, change);
           if (view === null) throw fail("VERSION_CONFLICT", { currentVersion: (await findView(tx, scope, change.viewId))?.version ?? before.version });

@@ -5,12 +5,12 @@ import type { SqlTx } from "../../core/events.ts";
 import { newId } from "../../core/ids.ts";
 import { createListing } from "../../core/rows/listing.ts";
 import { given, type RowOf, recordOf } from "../../core/rows/records.ts";
-import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts";
+import { ownerOf, type SystemScope, type TenantScope } from "../../core/scope.ts";
 import { LOCK } from "../../core/statements.ts";
 
 const toView = (row: RowOf<typeof SavedView>): SavedView => recordOf(SavedView, row);
 
-const seenBy = ({ principal }: TenantScope) => ({ OR: [{ createdBy: actorOf(principal) }, { shared: true }] });
+const seenBy = ({ principal }: TenantScope) => ({ OR: [{ createdBy: ownerOf(principal) }, { shared: true }] });
 
 const list = createListing("views", { name: { kind: "text" }, createdAt: { kind: "time" } }, { column: "viewId", kind: "text" });
 type ViewsQuery = Parameters<typeof list>[0] & { readonly place?: string | undefined };
@@ -19,7 +19,7 @@ export const pageOfViews = (db: Clients, scope: TenantScope, query: ViewsQuery):
   const { savedView } = db.for(scope);
   const where = { AND: [seenBy(scope), given({ place: query.place })] };
   return list(query, {
-    owner: `${scope.tenantId} ${actorOf(scope.principal)}`,
+    owner: `${scope.tenantId} ${ownerOf(scope.principal)}`,
     rows: (asked) => savedView.findMany({ ...asked, where: { AND: [where, asked.where] } }),
     count: () => savedView.count({ where }),
     record: toView,

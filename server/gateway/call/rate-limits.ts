@@ -2,12 +2,12 @@
 import { type Bucket, LIMITS, type LimitClass, type Operation, type Weight } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
 import type { BucketState, RateBucket, RateLimiter, RateLimitVerdict } from "../../core/ports/rate-limiter.ts";
-import type { OpenScope, Overrides, Principal } from "../../core/scope.ts";
+import { actorOf, type OpenScope, type Overrides, type Principal } from "../../core/scope.ts";
 import { limitAddress } from "../http/request-info.ts";
 
 const credentialKey = ({ principal, tenantId, ip }: OpenScope): string => {
   if (principal === null) return `ip:${limitAddress(ip)}`;
-  if (principal.kind === "user") return `${tenantId ?? "-"}:${principal.userId}`;
+  if (principal.kind === "user") return `${tenantId ?? "-"}:${principal.impersonator === undefined ? principal.userId : actorOf(principal)}`;
   return principal.kind === "apiKey" ? principal.keyId : principal.agentId;
 };
 

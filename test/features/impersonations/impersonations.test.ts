@@ -79,6 +79,31 @@ describe("an administrator who acts in a member's name", () => {
     }
   });
 
+  test("sees and keeps the member's own views, and cannot be the second person who approves", async () => {
+    const tenant = await world.tenant();
+    const { as } = await start(tenant, { readOnly: false });
+    const owner = await tenant.user("owner");
+    const view = (name: string) => ({ body: { place: "devices", name, search: "status=offline" } });
+    const names = async (caller: Caller): Promise<string[]> =>
+      (await world.call(caller, "GET", "/v1/views?sort=name")).body.data.map(({ name }: { name: string }) => name);
+    expect((await world.call(owner, "POST", "/v1/views", view("by the owner"))).status).toBe(201);
+    expect((await world.call(as, "POST", "/v1/views", view("for the owner"))).status).toBe(201);
+    expect(await Promise.all([names(as), names(owner)])).toEqual([
+      ["by the owner", "for the owner"],
+      ["by the owner", "for the owner"],
+    ]);
+    expect(await codeOf(as, "POST", "/v1/rollouts/rlt_unknown/approve", {})).toBe("FORBIDDEN impersonation");
+  });
+
+  test("uses nothing of the member's rate limit", async () => {
+    const tenant = await world.tenant({ unlimited: false });
+    const [{ as }, owner] = [await start(tenant), await tenant.user("owner")];
+    const left = async (caller: Caller): Promise<number> => Number((await world.call(caller, "GET", "/v1/alert-rules")).headers.get("X-RateLimit-Remaining"));
+    const before = await left(owner);
+    for (let call = 0; call < 5; call += 1) await left(as);
+    expect(await left(owner)).toBe(before - 1);
+  });
+
   test("meets the same rules within a batch", async () => {
     const tenant = await world.tenant();
     const { as } = await start(tenant, { readOnly: false });
