@@ -102,6 +102,7 @@ export const TAGS: Readonly<Record<string, string>> = {
   Tenants: "The accounts to which all other resources belong.",
   Billing: "Plans, subscriptions, usage and invoices.",
   Announcements: "What the people who run the installation tell everybody who uses it, such as a maintenance.",
+  Impersonations: "How an administrator of the installation acts as a member for a while, and how the tenant sees and ends it.",
   Administration: "The installation's gateway nodes and tenants. For administrators of the installation.",
   Alerts: "Rules over what devices report and what happens, the alerts that they open, silences, and the channels that tell people of alerts.",
   Traces: "Where time went: spans that programs and agents send over OTLP, joined with the calls and commands that the gateway handled.",

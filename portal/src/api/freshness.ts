@@ -41,6 +41,7 @@ const CONCERNS: ReadonlyMap<string, readonly (Group | Filtered)[]> = new Map<str
   ["role", ["roles", api.general.me, "audit"]],
   ["invite", ["invites", "audit"]],
   ["api_key", ["apiKeys", "audit"]],
+  ["export", ["dataExports"]],
   ["billing", ["billing", "audit"]],
   ["tenant", ["tenants", "account", "audit"]],
   ["account", ["account"]],

@@ -101,6 +101,11 @@ const invite = createRoute({
   validateSearch: readInviteSearch,
   component: lazyRouteComponent(() => import("../screens/invite/invite.tsx"), "InviteScreen"),
 });
+const exports = createRoute({
+  getParentRoute: () => root,
+  path: "/exports",
+  component: lazyRouteComponent(() => import("../screens/exports/exports.tsx"), "ExportsScreen"),
+});
 const keys = createRoute({
   getParentRoute: () => root,
   path: "/keys",
@@ -250,6 +255,7 @@ export const router = createRouter({
     members,
     invite,
     keys,
+    exports,
     audit,
     billing,
     settings,

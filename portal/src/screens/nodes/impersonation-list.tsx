@@ -6,6 +6,7 @@ import { api, impersonate, queryClient } from "../../api/client.ts";
 import { PAGE_SIZE, usePages } from "../../api/lists.ts";
 import { Dialog, Field, Form, SelectField, TextField } from "../../ui/dialog.tsx";
 import { Failure } from "../../ui/failure.tsx";
+import { Check } from "../../ui/fields/checks.tsx";
 import { List } from "../../ui/list/filtered-list.tsx";
 import type { Column } from "../../ui/list/table.tsx";
 import { Status } from "../../ui/status.tsx";
@@ -69,9 +70,7 @@ const Begin = ({ onClose }: { readonly onClose: () => void }) => {
         <TextField label={words.member} name="userId" hint={words.memberHint} maxLength={255} />
         <TextField label={words.reason} name="reason" hint={words.reasonHint} required maxLength={500} />
         <TextField label={words.minutes} name="minutes" type="number" min={1} max={60} defaultValue={15} hint={words.minutesHint} required />
-        <label className="row">
-          <input type="checkbox" name="changes" /> {words.changes}
-        </label>
+        <Check name="changes" label={words.changes} />
       </Form>
     </Dialog>
   );
