@@ -32,6 +32,7 @@ export const NOT_SEALED: Readonly<Record<string, string>> = {
   "sign_in_links.hash": "a hash",
   "invites.hash": "a hash",
   "stream_tickets.hash": "a hash",
+  "impersonations.hash": "a hash",
   "enrollment_tokens.hash": "a hash",
   "api_keys.hash": "a hash",
   "api_keys.previous_hash": "a hash",

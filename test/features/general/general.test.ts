@@ -202,6 +202,7 @@ describe("caller", () => {
       memberships: [],
       announcements: [],
       administrator: false,
+      impersonation: null,
     });
     const administrator = { ...anyone(), principal: userOf("usr_administrator") };
     expect(await call.me(administrator, {})).toMatchObject({ subject: "usr_administrator", administrator: true });
@@ -225,7 +226,7 @@ describe("stream tickets", () => {
   test("a ticket is redeemed once, even by ten calls at once", async () => {
     const { ticket, owner } = await issue();
     const owners = await Promise.all(Array.from({ length: 10 }, () => feature.streamTickets.redeem(ticket)));
-    expect(owners.filter((each) => each !== null)).toEqual([{ tenantId: owner.tenantId, userId: owner.userId, sessionId: null }]);
+    expect(owners.filter((each) => each !== null)).toEqual([{ tenantId: owner.tenantId, userId: owner.userId, sessionId: null, impersonationId: null }]);
     expect(await feature.streamTickets.redeem(randomUUID())).toBeNull();
   });
 
