@@ -183,7 +183,9 @@ const scopeOfUser = async (
     return outside;
   }
   const mayStandOutside = op.tenancy !== "tenant";
-  const named = mayStandOutside ? (claimedTenantId ?? tenantHeader ?? null) : tenantOf(claimedTenantId, tenantHeader, rawInput, userId);
+  const named = mayStandOutside
+    ? (claimedTenantId ?? tenantHeader ?? null)
+    : tenantOf(claimedTenantId, tenantHeader, rawInput, impersonation?.adminId ?? userId);
   const tenantId = named ?? (op.tenancy === "none" ? null : ((await deps.defaultTenantOf?.(userId)) ?? null));
   const member = tenantId === null ? null : await deps.memberships.find(tenantId, userId);
   if (mayStandOutside && member === null && impersonation === undefined) return outside;

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newId } from "../../../server/core/ids.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
 import { mintWith } from "../../kit/gateway/tokens.ts";
-import { asBearer, type Caller, emailOf, startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
+import { asBearer, type Caller, emailOf, OPERATOR, startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
 import { startSmtpServer } from "../../kit/net/smtp.ts";
 
 let smtp: Awaited<ReturnType<typeof startSmtpServer>>;
@@ -183,6 +183,15 @@ describe.concurrent("notices", () => {
     await eventually(() => {
       const subjects = smtp.mails.filter(({ to }) => to.includes(emailOf(tenant.ownerId))).map(({ raw }) => raw.replace(/\r\n +/g, " "));
       expect(subjects.filter((raw) => /^Subject: Tenant .*: The API key Cellar expires at 20/m.test(raw))).toHaveLength(1);
+    });
+  });
+
+  test("reach the owners by mail when an administrator of the installation begins to act as a member", async () => {
+    const tenant = await world.tenant();
+    await call(await world.operator(), "POST /admin/impersonations", { tenantId: tenant.tenantId, reason: "ticket 4711" });
+    await eventually(() => {
+      const mails = smtp.mails.filter(({ to }) => to.includes(emailOf(tenant.ownerId))).map(({ raw }) => raw.replace(/=?\r\n */g, " "));
+      expect(mails.filter((raw) => raw.includes(OPERATOR) && raw.includes("ticket 4711"))).toHaveLength(1);
     });
   });
 

@@ -7,6 +7,7 @@ import type { OpenImpersonation } from "../../../server/core/scope.ts";
 import { actorOf, adminIdOf, userIdOf } from "../../../server/core/scope.ts";
 import { checkImpersonated, createImpersonationAuth } from "../../../server/gateway/auth/impersonation.ts";
 import type { Entry } from "../../../server/gateway/call/operation-table.ts";
+import { eventually } from "../../kit/checks/eventually.ts";
 import { runJob } from "../../kit/gateway/run-job.ts";
 import { asBearer, type Caller, emailOf, OPERATOR, startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
 import { openStream } from "../../kit/net/event-stream.ts";
@@ -102,6 +103,16 @@ describe("an administrator who acts in a member's name", () => {
     const before = await left(owner);
     for (let call = 0; call < 5; call += 1) await left(as);
     expect(await left(owner)).toBe(before - 1);
+  });
+
+  test("is held to account for what looks like an attack, and not the member", async () => {
+    const [tenant, other] = [await world.tenant(), await world.tenant()];
+    const { as } = await start(tenant, { readOnly: false });
+    await codeOf({ ...as, headers: () => ({ ...as.headers(""), "x-svc-tenant-id": other.tenantId }) }, "GET", "/v1/devices");
+    await eventually(async () => {
+      const { rows } = await world.sql.query("select type, entity_id from security_events where tenant_id = $1", [tenant.tenantId]);
+      expect(rows).toEqual([{ type: "cross_tenant.attempt", entity_id: OPERATOR }]);
+    });
   });
 
   test("meets the same rules within a batch", async () => {
