@@ -2,9 +2,16 @@
 import type { AuditLog } from "../../../protocol/index.ts";
 import type { Tx } from "../database.ts";
 import type { SqlTx } from "../events.ts";
-import type { OpenScope } from "../scope.ts";
+import { actorOf, type OpenScope, type Principal } from "../scope.ts";
 
 export type AuditActor = Pick<AuditLog["actor"], "type" | "id" | "email">;
+
+/** The caller, as records name it. */
+export const auditActorOf = (principal: Principal): AuditActor => {
+  if (principal.kind !== "user") return { type: principal.kind, id: actorOf(principal), email: null };
+  const { userId, email, impersonator } = principal;
+  return impersonator === undefined ? { type: "user", id: userId, email } : { type: "impersonator", id: actorOf(principal), email };
+};
 
 export interface AuditEntry {
   /** The tenant whose log gets the record; null takes the tenants of the rows that changed, or the installation's log if there are none. */

@@ -6,8 +6,8 @@ import { type DurableEvent, type Happened, happened } from "../../core/events.ts
 import { exceeds } from "../../core/many/threshold.ts";
 import { type ManyKind, SLICE, type StepFacts, stepperOf } from "../../core/many/types.ts";
 import type { PresentAccess } from "../../core/people/present-access.ts";
-import type { AuditTrail } from "../../core/ports/audit.ts";
-import { actorOf, type TenantScope } from "../../core/scope.ts";
+import { type AuditTrail, auditActorOf } from "../../core/ports/audit.ts";
+import type { TenantScope } from "../../core/scope.ts";
 import type { Commands } from "../commands/index.ts";
 import type { FeatureKit } from "../kit.ts";
 import { freeze } from "./freeze.ts";
@@ -142,10 +142,7 @@ export const createStepper = (deps: StepperDeps) => {
     await writeItems(tx, scope, row.operationId, begun);
     await deps.audit.append(tx, {
       tenantId: row.tenantId,
-      actor:
-        scope.principal.kind === "user" && scope.principal.impersonator === undefined
-          ? { type: "user", id: scope.principal.userId, email: scope.principal.email }
-          : { type: scope.principal.kind === "user" ? "impersonator" : "apiKey", id: actorOf(scope.principal), email: null },
+      actor: auditActorOf(scope.principal),
       action: entry.singles[0] ?? "bulkOperations.create",
       resource: { type: "bulk-operations", id: row.operationId },
       code: null,

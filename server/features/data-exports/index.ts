@@ -5,6 +5,7 @@ import { AppError } from "../../core/errors.ts";
 import { implement } from "../../core/feature.ts";
 import { pageWithActors, withActor } from "../../core/people/actors.ts";
 import { type AccessDeps, createPresentAccess } from "../../core/people/present-access.ts";
+import { auditActorOf } from "../../core/ports/audit.ts";
 import { actorOf, type TenantScope } from "../../core/scope.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
 import { createChunkBox } from "./chunk-box.ts";
@@ -50,14 +51,12 @@ export const createDataExports = (deps: DataExportsDeps): Feature<typeof contrac
   const shown = (scope: TenantScope, row: ExportRow) => withActor(db, scope, toDataExport(row));
 
   const noteDownload = async (scope: TenantScope, { exportId, tenantId }: ExportRow): Promise<void> => {
-    const { principal } = scope;
-    const isUser = principal.kind === "user";
     await db.tx(async (tx) => {
       audit.begin(tx);
       await countDownload(tx, scope, exportId);
       await audit.append(tx, {
         tenantId,
-        actor: isUser ? { type: "user", id: principal.userId, email: principal.email } : { type: principal.kind, id: actorOf(principal), email: null },
+        actor: auditActorOf(scope.principal),
         action: "dataExports.download",
         resource: { type: "exports", id: exportId },
         code: null,

@@ -8,7 +8,7 @@ import { type Emit, happened } from "../../core/events.ts";
 import type { Handlers, KeyedCall } from "../../core/feature.ts";
 import { newSecret } from "../../core/ids.ts";
 import type { Evictor } from "../../core/ports/agent-sessions.ts";
-import type { AuditEntry, AuditTrail } from "../../core/ports/audit.ts";
+import { type AuditEntry, type AuditTrail, auditActorOf } from "../../core/ports/audit.ts";
 import type { CommandOrder, Enqueue } from "../../core/ports/delivery.ts";
 import type { SecuritySignal, SecurityWatch } from "../../core/ports/security.ts";
 import { actorOf, type Principal, type TenantScope } from "../../core/scope.ts";
@@ -49,9 +49,7 @@ const unknown = (deviceId: string): AppError => new AppError("DEVICE_NOT_FOUND",
 /** A read is no change, but whoever has read a secret can change everything in the device's name. */
 const readOf = (scope: TenantScope, deviceId: string): AuditEntry => {
   const { tenantId, principal } = scope;
-  const user = principal.kind === "user" ? principal : null;
-  const actor = { type: principal.kind, id: user?.userId ?? actorOf(principal), email: user?.email ?? null };
-  return { tenantId, actor, action: "devices.secrets", resource: { type: "devices", id: deviceId }, code: null, call: scope };
+  return { tenantId, actor: auditActorOf(principal), action: "devices.secrets", resource: { type: "devices", id: deviceId }, code: null, call: scope };
 };
 
 const signalOf = ({ tenantId, principal, ip }: TenantScope, deviceId: string): SecuritySignal => {

@@ -1,15 +1,14 @@
 // What the audit log says of a call, all of it derived from the contract: an operation that it declares has its record without a line of its own.
 
 import { isAppError } from "../../core/errors.ts";
-import type { AuditEntry } from "../../core/ports/audit.ts";
-import { actorOf, type OpenScope } from "../../core/scope.ts";
+import { type AuditEntry, auditActorOf } from "../../core/ports/audit.ts";
+import type { OpenScope } from "../../core/scope.ts";
 import type { Entry } from "./operation-table.ts";
 
 const actorOfCall = ({ op }: Entry, { principal }: OpenScope): AuditEntry["actor"] => {
   if (principal === null) return { type: "anonymous", id: "anonymous", email: null };
-  if (principal.kind === "user" && principal.impersonator !== undefined) return { type: "impersonator", id: actorOf(principal), email: principal.email };
-  if (principal.kind === "user") return { type: op.permission === "platform" ? "operator" : "user", id: principal.userId, email: principal.email };
-  return { type: principal.kind, id: principal.kind === "apiKey" ? principal.keyId : principal.agentId, email: null };
+  const actor = auditActorOf(principal);
+  return op.permission === "platform" ? { ...actor, type: "operator" } : actor;
 };
 
 const MAX_ID = 128;

@@ -2,7 +2,7 @@
 import { type contract, MAX_SECRETS } from "../../../../protocol/index.ts";
 import { AppError } from "../../../core/errors.ts";
 import type { Handlers } from "../../../core/feature.ts";
-import type { AuditEntry } from "../../../core/ports/audit.ts";
+import { type AuditEntry, auditActorOf } from "../../../core/ports/audit.ts";
 import { actorOf, type TenantScope } from "../../../core/scope.ts";
 import type { FeatureKit } from "../../kit.ts";
 import { openSecrets, sealSecrets } from "../app-secrets.ts";
@@ -18,9 +18,7 @@ export interface AppSecretsDeps extends Pick<FeatureKit, "db" | "secretBox" | "a
 
 const readOf = (scope: TenantScope, appId: string): AuditEntry => {
   const { tenantId, principal } = scope;
-  const user = principal.kind === "user" ? principal : null;
-  const actor = { type: principal.kind, id: user?.userId ?? actorOf(principal), email: user?.email ?? null };
-  return { tenantId, actor, action: "apps.secrets", resource: { type: "apps", id: appId }, code: null, call: scope };
+  return { tenantId, actor: auditActorOf(principal), action: "apps.secrets", resource: { type: "apps", id: appId }, code: null, call: scope };
 };
 
 const without = (stored: Readonly<Record<string, string>>, given: Readonly<Record<string, string | null>>): Record<string, string> =>
