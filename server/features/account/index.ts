@@ -2,8 +2,8 @@
 import { contract, type Notification } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
+import { seenTenants } from "../../core/people/seen-tenants.ts";
 import { userOf } from "../../core/people/user-of.ts";
-import type { UserPrincipal } from "../../core/scope.ts";
 import { createCached } from "../../core/structures/cached.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Consumer } from "../../platform/outbox/outbox.ts";
@@ -48,21 +48,17 @@ const usualTenantOf = async ({ db, tenants: { members } }: AccountDeps, userId: 
   return mine.find(({ tenantId }) => tenantId === defaultTenantId) ?? (mine.length === 1 ? (mine[0] ?? null) : null);
 };
 
-/** Who acts in a member's name sees one of the member's tenants. */
-const seenBy = ({ impersonator }: UserPrincipal, tenants: readonly MemberTenant[]): readonly MemberTenant[] =>
-  impersonator === undefined ? tenants : tenants.filter(({ tenantId }) => tenantId === impersonator.impersonation?.tenantId);
-
 type Read = "get" | "tenants" | "notifications" | "export";
 const createReads = ({ db, clock, tenants: { members }, audit }: AccountDeps): Pick<Handlers<typeof contract.account>, Read> => ({
   get: async ({ scope }) => {
     const user = userOf(scope);
-    return toAccount(user, await findProfile(db, user.userId), seenBy(user, await members.tenantsOf(db, user.userId)));
+    return toAccount(user, await findProfile(db, user.userId), seenTenants(user, await members.tenantsOf(db, user.userId)));
   },
 
   tenants: async ({ scope }) => {
     const user = userOf(scope);
     const profile = await findProfile(db, user.userId);
-    return { items: seenBy(user, await members.tenantsOf(db, user.userId)).map((tenant) => showTenant(tenant, profile)) };
+    return { items: seenTenants(user, await members.tenantsOf(db, user.userId)).map((tenant) => showTenant(tenant, profile)) };
   },
 
   notifications: async ({ scope }) => ({ items: toNotifications((await findProfile(db, userOf(scope).userId)).notifications) }),

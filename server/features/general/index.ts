@@ -8,9 +8,10 @@ import { AppError } from "../../core/errors.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newSecret, secretHash } from "../../core/ids.ts";
 import type { Flags } from "../../core/people/flags.ts";
+import { seenTenants } from "../../core/people/seen-tenants.ts";
 import { type CookieNames, CSRF_HEADER } from "../../core/people/session-cookies.ts";
 import { userOf } from "../../core/people/user-of.ts";
-import type { Membership, Memberships, StreamTickets } from "../../core/ports/lookups.ts";
+import type { Memberships, StreamTickets } from "../../core/ports/lookups.ts";
 import type { OpenScope, Principal, UserPrincipal } from "../../core/scope.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Feature } from "../kit.ts";
@@ -158,7 +159,10 @@ const createCallerHandlers = ({
       permissions: [...permissionsIn({ principal })],
       selector: selectorOf({ principal }),
       features: [...(await flags.on(tenantId))],
-      memberships: principal.kind === "user" ? membershipsOf(principal, await memberships.list(principal.userId)) : [],
+      memberships:
+        principal.kind === "user"
+          ? seenTenants(principal, await memberships.list(principal.userId)).map((each) => ({ tenantId: each.tenantId, role: each.role }))
+          : [],
       announcements: principal.kind === "user" ? await announcements.undismissed(principal.userId) : [],
       administrator: principal.kind === "user" && principal.impersonator === undefined && administrators.includes(principal.userId),
       impersonation: principal.kind === "user" ? impersonationOf(principal) : null,
@@ -176,12 +180,6 @@ const createCallerHandlers = ({
 
   rateLimit: async ({ scope }) => ({ items: (await rateLimits.describe(scope)).map(({ resetAt, ...same }) => ({ ...same, resetAt: resetAt.toISOString() })) }),
 });
-
-/** Who acts in a member's name sees one tenant. */
-const membershipsOf = ({ impersonator }: UserPrincipal, all: readonly Membership[]) =>
-  all
-    .filter(({ tenantId }) => impersonator === undefined || tenantId === impersonator.impersonation?.tenantId)
-    .map(({ tenantId, role }) => ({ tenantId, role }));
 
 const impersonationOf = ({ impersonator }: UserPrincipal) => {
   if (impersonator?.impersonation == null) return null;
