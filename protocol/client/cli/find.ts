@@ -21,54 +21,57 @@ export const allOf = async <R>(read: (page: { readonly page: number; readonly pa
   return rows;
 };
 
-/** The only one of these that is called so. */
-const only = <R>(kind: string, name: string, found: readonly R[], idOf: (one: R) => string): R => {
+interface Search<R> {
+  readonly kind: string;
+  readonly read: Parameters<typeof allOf<R>>[0];
+  readonly namesOf: (row: R) => readonly (string | undefined)[];
+  readonly idOf: (row: R) => string;
+}
+/** The only one that is called so: the API's search finds parts of names, too. */
+const only = async <R>(named: string, { kind, read, namesOf, idOf }: Search<R>): Promise<R> => {
+  const found = (await allOf(read)).filter((row) => namesOf(row).includes(named));
   const [one, ...others] = found;
-  if (one === undefined) throw new Refusal(`there is no ${kind} ${name}`);
-  if (others.length > 0) throw new Refusal(`several ${kind}s are called ${name}; name one by its id: ${found.map(idOf).join(", ")}`);
+  if (one === undefined) throw new Refusal(`there is no ${kind} ${named}`);
+  if (others.length > 0) throw new Refusal(`several ${kind}s are called ${named}; name one by its id: ${found.map(idOf).join(", ")}`);
   return one;
 };
 
-export const deviceNamed = async (mooring: Mooring, named: string): Promise<Device> => {
-  if (named.startsWith("dev_")) return mooring.devices.get.query({ deviceId: named });
-  const found = await allOf((page) => mooring.devices.list.query({ ...page, q: named }));
-  return only(
-    "device",
-    named,
-    found.filter(({ name, hostname }) => name === named || hostname === named),
-    ({ deviceId }) => deviceId,
-  );
-};
+export const deviceNamed = async (mooring: Mooring, named: string): Promise<Device> =>
+  named.startsWith("dev_")
+    ? mooring.devices.get.query({ deviceId: named })
+    : only(named, {
+        kind: "device",
+        read: (page) => mooring.devices.list.query({ ...page, q: named }),
+        namesOf: ({ name, hostname }) => [name, hostname],
+        idOf: ({ deviceId }) => deviceId,
+      });
 
-export const appNamed = async (mooring: Mooring, named: string): Promise<AppDetails> => {
-  if (named.startsWith("app_")) return mooring.apps.get.query({ appId: named });
-  const found = await allOf((page) => mooring.apps.list.query({ ...page, q: named }));
-  return only(
-    "app",
-    named,
-    found.filter(({ name }) => name === named),
-    ({ appId }) => appId,
-  );
-};
+export const appNamed = async (mooring: Mooring, named: string): Promise<AppDetails> =>
+  named.startsWith("app_")
+    ? mooring.apps.get.query({ appId: named })
+    : only(named, {
+        kind: "app",
+        read: (page) => mooring.apps.list.query({ ...page, q: named }),
+        namesOf: ({ name }) => [name],
+        idOf: ({ appId }) => appId,
+      });
 
-export const fleetNamed = async (mooring: Mooring, named: string): Promise<{ readonly fleetId: string }> => {
-  if (named.startsWith("flt_")) return { fleetId: named };
-  const found = await allOf((page) => mooring.fleets.list.query({ ...page, q: named }));
-  return only(
-    "fleet",
-    named,
-    found.filter(({ name }) => name === named),
-    ({ fleetId }) => fleetId,
-  );
-};
+export const fleetNamed = async (mooring: Mooring, named: string): Promise<{ readonly fleetId: string }> =>
+  named.startsWith("flt_")
+    ? { fleetId: named }
+    : only(named, {
+        kind: "fleet",
+        read: (page) => mooring.fleets.list.query({ ...page, q: named }),
+        namesOf: ({ name }) => [name],
+        idOf: ({ fleetId }) => fleetId,
+      });
 
-export const policyNamed = async (mooring: Mooring, named: string): Promise<{ readonly updatePolicyId: string }> => {
-  if (named.startsWith("upl_")) return { updatePolicyId: named };
-  const found = await allOf((page) => mooring.rollouts.listPolicies.query({ ...page, q: named }));
-  return only(
-    "update policy",
-    named,
-    found.filter(({ name }) => name === named),
-    ({ updatePolicyId }) => updatePolicyId,
-  );
-};
+export const policyNamed = async (mooring: Mooring, named: string): Promise<{ readonly updatePolicyId: string }> =>
+  named.startsWith("upl_")
+    ? { updatePolicyId: named }
+    : only(named, {
+        kind: "update policy",
+        read: (page) => mooring.rollouts.listPolicies.query({ ...page, q: named }),
+        namesOf: ({ name }) => [name],
+        idOf: ({ updatePolicyId }) => updatePolicyId,
+      });
