@@ -19,6 +19,7 @@ import { batch } from "./groups/batch.ts";
 import { billing } from "./groups/billing.ts";
 import { bulkOperations } from "./groups/bulk-operations.ts";
 import { commands } from "./groups/commands.ts";
+import { costs } from "./groups/costs.ts";
 import { dataExports } from "./groups/data-exports.ts";
 import { deployments } from "./groups/deployments.ts";
 import { devices } from "./groups/devices.ts";
@@ -80,6 +81,7 @@ export const contract = {
   rollouts,
   announcements,
   impersonations,
+  costs,
 } as const satisfies Record<string, Group>;
 export type Contract = typeof contract;
 
@@ -162,6 +164,7 @@ export * from "./records/bulk.ts";
 export * from "./records/command.ts";
 export * from "./records/command-ack.ts";
 export { CommandResult, CommandResults } from "./records/command-order.ts";
+export * from "./records/costs.ts";
 export * from "./records/dashboard.ts";
 export { AgentEvent } from "./records/devices/agent-event.ts";
 export * from "./records/devices/agent-release.ts";

@@ -11,7 +11,7 @@ import { named } from "../records/actor.ts";
 /** In the order of the sections in the file: what a line refers to stands before it, as far as that is possible. */
 export const EXPORT_SCOPES = [
   ...["settings", "update-policies", "fleets", "devices", "roles", "members", "deployments", "apps", "backup-destinations", "backup-policies"],
-  ...["channels", "alert-rules", "silences", "webhooks", "views", "tunnels", "domains", "mesh-routes", "security-rules"],
+  ...["channels", "alert-rules", "silences", "webhooks", "views", "tunnels", "domains", "mesh-routes", "security-rules", "rates", "budgets"],
   ...["rollouts", "backups", "alerts", "events", "audit"],
 ] as const;
 export const ExportScope = z.enum(EXPORT_SCOPES);

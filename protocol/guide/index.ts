@@ -18,6 +18,7 @@ import { batch } from "./batch.ts";
 import { billing } from "./billing.ts";
 import { bulkOperations } from "./bulk-operations.ts";
 import { commands } from "./commands.ts";
+import { costs } from "./costs.ts";
 import { dataExports } from "./data-exports.ts";
 import { deployments } from "./deployments.ts";
 import { devices } from "./devices.ts";
@@ -59,6 +60,7 @@ const GUIDES: { readonly [G in keyof Contract]?: Readonly<Record<string, Operati
   billing,
   bulkOperations,
   commands,
+  costs,
   dataExports,
   deployments,
   devices,
@@ -101,6 +103,7 @@ export const TAGS: Readonly<Record<string, string>> = {
   Volumes: "The data of apps on devices, as their agents find it.",
   Tenants: "The accounts to which all other resources belong.",
   Billing: "Plans, subscriptions, usage and invoices.",
+  Cost: "What machines cost by the tenant's own rates and their measured use, to whom that is allocated, what is expected, and budgets.",
   Announcements: "What the people who run the installation tell everybody who uses it, such as a maintenance.",
   Impersonations: "How an administrator of the installation acts as a member for a while, and how the tenant sees and ends it.",
   Administration: "The installation's gateway nodes and tenants. For administrators of the installation.",

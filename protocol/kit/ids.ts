@@ -22,6 +22,7 @@ export const ID_NAMES: ReadonlyMap<string, string> = new Map([
   ["blk", "bulk operation"],
   ["bpl", "backup policy"],
   ["bpr", "run of a backup policy"],
+  ["bud", "budget"],
   ["chn", "alert channel"],
   ["cmd", "command"],
   ["dep", "deployment"],
@@ -91,6 +92,7 @@ export const RestoreId = id("rst");
 export const BackupDestinationId = id("bkd");
 export const BackupPolicyId = id("bpl");
 export const BackupRunId = id("bpr");
+export const BudgetId = id("bud");
 
 export type DeviceId = Id<"dev">;
 export type TenantId = Id<"ten">;
@@ -111,3 +113,4 @@ export type RestoreId = Id<"rst">;
 export type BackupDestinationId = Id<"bkd">;
 export type BackupPolicyId = Id<"bpl">;
 export type BackupRunId = Id<"bpr">;
+export type BudgetId = Id<"bud">;

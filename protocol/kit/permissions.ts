@@ -28,6 +28,8 @@ const GRANTS = {
     "backup_destination:read",
     "backup_policy:read",
     "volume:read",
+    "cost:read",
+    "cost_budget:read",
   ],
   operator: [
     "domain:write",
@@ -101,6 +103,7 @@ const GRANTS = {
     "tunnel:credentials",
     "mesh:approve",
     "mesh:delete",
+    "cost:write",
   ],
   owner: ["tenant:delete", "billing:write", "tenant:transfer", "backup:recover"],
 } as const satisfies Record<Role, readonly string[]>;
@@ -267,6 +270,9 @@ export const DESCRIBED: Readonly<Record<Permission, Described>> = {
   "volume:read": row("device", "low", "See the volumes of devices"),
   "volume:scan": row("device", "low", "Let devices look for their volumes"),
   "volume:delete": row("device", "high", "Remove volumes that belong to no app, with their data"),
+  "cost:read": row("device", "low", "See what devices, apps and fleets cost"),
+  "cost_budget:read": row("tenant", "low", "See the rates of costs and the budgets"),
+  "cost:write": row("tenant", "medium", "Set the rates of costs, and create, change and delete budgets"),
   "tenant:delete": row("tenant", "high", "Delete the tenant, and restore it"),
   "billing:write": row("tenant", "high", "Buy, change and cancel the plan"),
   "tenant:transfer": row("tenant", "high", "Make another member the owner"),

@@ -23,6 +23,7 @@ export const PLAN_RESOURCES = {
   updatePolicies: "update policies",
   liveRollouts: "live rollouts",
   alertRules: "alert rules",
+  budgets: "budgets",
   bulkTargets: "devices in one bulk operation",
   eventRetentionDays: "days of events",
   auditRetentionDays: "days of audit records",
@@ -48,6 +49,7 @@ export const ALERT_METRIC_WORDS = {
   "backup.prune_failed": "Repositories that were not pruned",
   "rollout.stopped": "Rollout stopped by failures",
   "rollout.waiting_seconds": "Seconds that a rollout waits",
+  "cost.budget": "Percent of a budget",
   "tunnel.down": "Tunnel without a connection",
   event: "Events",
 } as const;

@@ -22,13 +22,14 @@ export const ALERT_METRICS = [
   "rollout.stopped",
   "rollout.waiting_seconds",
   "tunnel.down",
+  "cost.budget",
   "event",
 ] as const;
 export type AlertMetric = (typeof ALERT_METRICS)[number];
 export const AlertMetric = z
   .enum(ALERT_METRICS)
   .describe(
-    "`device.cpu`, `.memory` and `.disk` are in percent, as the device last reported. `command.failure_rate`: percent of a device's commands that failed, expired or timed out within `windowSeconds`, once 5 have ended. `command.queue_depth`: a device's open commands. `certificate.days_left`: until the certificate of a custom domain ends; a rule with a scope sees none. `backup.age_hours`: since the last good backup of an app that the last run of an enabled policy names. `backup.failed`: an app's backups that failed since its last good one. `backup.verification_failed`: an app's backups that are damaged, by their last verification. `backup.prune_failed`: a device's repositories whose last prune failed. `rollout.stopped`: 1 while a rollout is paused because too many of its devices failed. `rollout.waiting_seconds`: how long a rollout has waited for anything but its window, its start or its soak. `tunnel.down`: 1 while nothing has been connected to an active tunnel for 15 seconds. Rules with a scope see no rollouts and no tunnels. `event`: how often an event of `eventType` came about the same thing within `windowSeconds`.",
+    "`device.cpu`, `.memory` and `.disk` are in percent, as the device last reported. `command.failure_rate`: percent of a device's commands that failed, expired or timed out within `windowSeconds`, once 5 have ended. `command.queue_depth`: a device's open commands. `certificate.days_left`: until the certificate of a custom domain ends; a rule with a scope sees none. `backup.age_hours`: since the last good backup of an app that the last run of an enabled policy names. `backup.failed`: an app's backups that failed since its last good one. `backup.verification_failed`: an app's backups that are damaged, by their last verification. `backup.prune_failed`: a device's repositories whose last prune failed. `rollout.stopped`: 1 while a rollout is paused because too many of its devices failed. `rollout.waiting_seconds`: how long a rollout has waited for anything but its window, its start or its soak. `tunnel.down`: 1 while nothing has been connected to an active tunnel for 15 seconds. `cost.budget`: the threshold of a budget, in percent, that this month has reached, each once. Rules with a scope see no rollouts, no tunnels and no budgets. `event`: how often an event of `eventType` came about the same thing within `windowSeconds`.",
   );
 export const AlertOperator = z.enum(["gt", "gte", "lt", "lte", "eq", "ne"]);
 export type AlertOperator = z.infer<typeof AlertOperator>;

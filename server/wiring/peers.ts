@@ -36,7 +36,7 @@ export interface Peers {
   readonly account: Pick<AccountFeature, "signedIn">;
   readonly admin: Pick<AdminFeature, "flags" | "liveNodes">;
   readonly agent: Pick<AgentFeature, "newestRelease">;
-  readonly alerts: Pick<AlertsFeature, "countOpen" | "handlers" | "named">;
+  readonly alerts: Pick<AlertsFeature, "addBudgetRule" | "countOpen" | "handlers" | "named">;
   readonly announcements: Pick<AnnouncementsFeature, "current" | "deleteUser" | "undismissed">;
   readonly apiKeys: Pick<ApiKeysFeature, "byId" | "forgetAll" | "limitedTo" | "powersOf">;
   readonly apps: Pick<

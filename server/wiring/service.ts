@@ -4,6 +4,7 @@ import { createAdmin } from "../features/admin/index.ts";
 import { createAnnouncements } from "../features/announcements/index.ts";
 import { createAudit } from "../features/audit/index.ts";
 import { createBilling } from "../features/billing/index.ts";
+import { createCosts } from "../features/costs/index.ts";
 import { createGeneral, type GeneralDeps, statedLimits } from "../features/general/index.ts";
 import { billingCheck, createHealth, databaseCheck, loadCheck, mailCheck, redisCheck } from "../features/health/index.ts";
 import { createIdentityProvider, type IdentityProvider } from "../platform/identity/identity-provider.ts";
@@ -56,6 +57,15 @@ export const service = (wiring: Wiring, peers: Peers) => {
         counters: wiring.counters,
         tenants: peers.tenants.standing,
         settings: billingSettings(config, wiring.publicUrl, wiring.trusted),
+      }),
+    costs: () =>
+      createCosts({
+        ...kit,
+        requirementsOf: (appType) => serving.catalogue.find(appType)?.template.requirements ?? null,
+        knownDevices: peers.devices.known,
+        holdFleets: peers.fleets.holdForLimit,
+        addAlertRule: (...asked) => peers.alerts.addBudgetRule(...asked),
+        wakeJob: (name) => serving.book.wake(name),
       }),
     audit: () => createAudit({ ...kit, keepDays: config.AUDIT_RETENTION_DAYS }),
   };

@@ -266,6 +266,7 @@ describe("columns", () => {
         ...["version", "priority", "maxAttempts", "maxUses", "maxInFlight", "clockOffsetMs", "executionTimeoutSeconds", "offlineAfterSeconds"],
         ...["files", "size", "jitterSeconds", "maxParallel", "perMinute", "part", "phase"],
         ...["targetPort", "listenPort", "port", "metric", "duration", "concurrency", "maxPerSecond", "revision", "timeoutSeconds"],
+        ...["amount", "percent", "sharedMonthly", "cpu", "memory", "minutes"],
         ...["requestsPerMinute", "connections", "idleSeconds"],
         ...["threshold", "forSeconds", "clearThreshold", "clearForSeconds", "cooldownSeconds", "count", "windowSeconds"],
       ]),

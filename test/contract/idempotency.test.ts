@@ -25,6 +25,7 @@ const STABLE: Readonly<Record<string, string>> = {
   alert_tenants: "null",
   alerts: "(alert_id, status, version)",
   api_keys: "to_jsonb(t) - 'last_used_at' - 'last_used_ip'",
+  cost_ledgers: "null",
   job_runs: "null",
   mesh_routers: "(route_id, device_id, metric)",
   // Probes go on.

@@ -67,6 +67,7 @@ const PAGED: Readonly<Record<string, string>> = {
   "commands.list": "walk",
   "impersonations.list": "what administrators have begun in the tenant within 400 days, after a recent sign-in each",
   "impersonations.listAll": "what administrators have begun within 400 days, after a recent sign-in each",
+  "costs.listBudgets": "the budgets that a plan allows",
   "dataExports.list": "the exports that a plan allows a day, for 90 days",
   "commands.listAll": "walk",
   "commands.listPartial": "walk",

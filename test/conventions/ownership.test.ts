@@ -41,7 +41,20 @@ const EXCEPTIONS: Readonly<Record<string, { readonly tables: readonly string[]; 
     reason: "the values of backups for all rules, for the statements of observe.ts",
   },
   "server/features/alerts/store/observe.ts": {
-    tables: ["apps", "command_queue", "commands", "custom_domains", "device_presence", "devices", "fleets", "rollouts", "tenants", "tunnels"],
+    tables: [
+      "apps",
+      "command_queue",
+      "commands",
+      "cost_budget_notices",
+      "cost_budgets",
+      "custom_domains",
+      "device_presence",
+      "devices",
+      "fleets",
+      "rollouts",
+      "tenants",
+      "tunnels",
+    ],
     reason: "one statement looks at all devices for all rules; through other features it would be one per tenant or more",
   },
   "server/features/alerts/store/preview.ts": {
@@ -49,6 +62,15 @@ const EXCEPTIONS: Readonly<Record<string, { readonly tables: readonly string[]; 
     reason: "finds in one statement, within a rule's scope, the few devices that came near the threshold",
   },
   "server/features/alerts/store/rules.ts": { tables: ["tenants"], reason: "finds the tenants that have not got their first rules" },
+  "server/features/costs/store/ledger.ts": {
+    tables: ["apps", "device_metrics", "devices", "metric_progress", "tenants"],
+    reason: "a day of a thousand devices is read in one statement, with what was measured of them and what they ran",
+  },
+  "server/features/costs/store/names.ts": {
+    tables: ["apps", "deployments", "devices", "fleets"],
+    reason: "rows of an allocation are grouped and named by what has been removed, too, which its feature no longer shows",
+  },
+  "server/features/costs/store/reports.ts": { tables: ["devices"], reason: "a forecast leaves out the devices that are gone" },
   "server/features/commands/store/list.ts": { tables: ["devices"], reason: "each row of the tenant's commands shows the name of its device" },
   "server/features/commands/store/create.ts": {
     tables: ["device_presence", "devices"],

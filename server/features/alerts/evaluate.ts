@@ -1,48 +1,22 @@
 // The evaluation: one node at a time looks at all rules of all tenants. Its number of statements depends on the kinds of metrics, never on devices, rules or tenants.
 
-import type { AlertMetric } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
-import { newId } from "../../core/ids.ts";
 import { becomeLeader } from "../../core/leader-election.ts";
 import type { Db } from "../../platform/database/db.ts";
 import type { Job } from "../../platform/jobs.ts";
+import { firstRules } from "./first-rules.ts";
 import { type Clearing, createIncidents, type Firing, type IncidentsDeps } from "./incidents.ts";
-import { clearThresholdOf, step, type TargetState } from "./model.ts";
+import { step, type TargetState } from "./model.ts";
 import { queueDue } from "./notify.ts";
 import { applySilences } from "./silencing.ts";
 import { touchActive } from "./store/incidents.ts";
 import { findMetrics, findOrphans, forgetCalm, type Observation, type Orphan, observeMetric, type StateChange, writeStates } from "./store/observe.ts";
-import { insertDefaults, type NewRule } from "./store/rules.ts";
+import { insertDefaults } from "./store/rules.ts";
 
 const EVERY_MS = 15_000;
 /** Targets of one metric in one transaction. */
 const BATCH = 5_000;
 const DEFAULTS_BATCH = 500;
-
-const firstRule = (name: string, metric: AlertMetric, more: Pick<NewRule, "threshold" | "forSeconds" | "clearForSeconds" | "severity">): NewRule => ({
-  ruleId: newId("arl"),
-  name,
-  metric,
-  eventType: null,
-  operator: "gt",
-  clearThreshold: clearThresholdOf({ metric, operator: "gt", threshold: more.threshold }),
-  windowSeconds: 900,
-  cooldownSeconds: 300,
-  scope: null,
-  channelIds: [],
-  autoResolve: true,
-  enabled: true,
-  createdBy: "system",
-  ...more,
-});
-/** The rules that every tenant begins with, so that nobody has to know of alerts before they are needed. */
-const firstRules = (): readonly NewRule[] => [
-  firstRule("Device offline for 10 minutes", "device.offline_seconds", { threshold: 600, forSeconds: 0, clearForSeconds: 0, severity: "critical" }),
-  firstRule("Disk almost full", "device.disk", { threshold: 90, forSeconds: 300, clearForSeconds: 60, severity: "warning" }),
-  firstRule("No good backup for 26 hours", "backup.age_hours", { threshold: 26, forSeconds: 0, clearForSeconds: 0, severity: "warning" }),
-  firstRule("Rollout stopped by failures", "rollout.stopped", { threshold: 0, forSeconds: 0, clearForSeconds: 0, severity: "critical" }),
-  firstRule("Rollout waiting for a day", "rollout.waiting_seconds", { threshold: 86_400, forSeconds: 0, clearForSeconds: 0, severity: "warning" }),
-];
 
 type Row = Observation | Orphan;
 const stateOf = ({ phase, since, changes, changes_since, flapping }: Row): TargetState | null =>

@@ -1,6 +1,7 @@
 // Alerts: rules over devices, commands and events, the alerts that they open, silences, and channels that tell people.
 import { contract } from "../../../protocol/index.ts";
 import { DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
+import type { Tx } from "../../core/database.ts";
 import { implement } from "../../core/feature.ts";
 import type { FindStuck } from "../../core/people/stuck.ts";
 import type { SystemScope } from "../../core/scope.ts";
@@ -8,13 +9,14 @@ import type { Feature, FeatureKit } from "../kit.ts";
 import { type ActionsDeps, createAlertHandlers } from "./actions.ts";
 import { type ChannelsDeps, createChannelHandlers, createSilenceHandlers } from "./channels.ts";
 import { createEvaluation } from "./evaluate.ts";
+import { budgetRule } from "./first-rules.ts";
 import { createNotifier } from "./notify.ts";
 import { createRuleHandlers, type RulesDeps } from "./rules.ts";
 import { createSend } from "./send.ts";
 import { createSignals } from "./signals.ts";
 import { countAlerts, countOpenAlerts, deleteOldAlerts, findNamedAlerts } from "./store/alerts.ts";
 import { countNotifications, deleteOldNotifications, findUnsent } from "./store/notifications.ts";
-import { countRules } from "./store/rules.ts";
+import { countRules, hasRuleOn, insertRule } from "./store/rules.ts";
 import { deleteOldSignals } from "./store/signals.ts";
 import { deleteOldSilences } from "./store/silences.ts";
 
@@ -77,6 +79,8 @@ const createGauges = ({ db }: Pick<AlertsDeps, "db">) => [
 export interface AlertsFeature extends Feature<typeof contract.alerts> {
   /** Open alerts among those that the caller sees. */
   readonly countOpen: (scope: SystemScope) => Promise<number>;
+  /** With the first budget of a tenant that has no rule on budgets. */
+  readonly addBudgetRule: (tx: Tx, scope: SystemScope) => Promise<void>;
   /** As the targets of bulk operations. */
   readonly named: typeof findNamedAlerts;
 }
@@ -94,6 +98,9 @@ export const createAlerts = (deps: AlertsDeps): AlertsFeature => {
       ...createChannelHandlers(channels),
     }),
     jobs: [createEvaluation(deps).job, createNotifier({ ...deps, send }), createRetention(deps)],
+    addBudgetRule: async (tx, scope) => {
+      if (!(await hasRuleOn(tx, scope, "cost.budget"))) await insertRule(tx, scope, budgetRule());
+    },
     named: findNamedAlerts,
     countOpen: async (scope) => {
       const { open } = await countAlerts(deps.db, scope);

@@ -81,6 +81,8 @@ export const SECTIONS: readonly Section[] = [
   { kind: "domain", scope: "domains", read: "domains.list", id: "domainId", key: ({ hostname }) => hostname, secrets: ["certificateKey"] },
   { kind: "mesh-route", scope: "mesh-routes", read: "meshRoutes.list", id: "routeId", key: byName },
   { kind: "security-rule", scope: "security-rules", read: "security.listRules", id: "securityRuleId", key: byName },
+  { kind: "rates", scope: "rates", read: "costs.getRates", id: "tenantId", key: () => "rates" },
+  { kind: "budget", scope: "budgets", read: "costs.listBudgets", id: "budgetId", key: byName },
   { kind: "rollout", scope: "rollouts", read: "rollouts.list", ...history("rolloutId") },
   { kind: "backup", scope: "backups", read: "backups.list", ...history("backupId") },
   { kind: "alert", scope: "alerts", read: "alerts.list", ...history("alertId") },

@@ -23,6 +23,7 @@ const ROWS = {
   updatePolicies: [1, 2, 10, 50, 200],
   liveRollouts: [1, 2, 5, 10, 20],
   alertRules: [10, 20, 100, 300, 1_000],
+  budgets: [1, 3, 10, 25, 50],
   bulkTargets: [10, 50, 250, 1_000, 5_000],
   eventRetentionDays: [3, 7, 30, 60, 90],
   auditRetentionDays: [7, 30, 90, 180, 365],

@@ -71,6 +71,7 @@ const SAMPLES: Readonly<Record<string, (column: string) => unknown>> = {
   json: () => "{}",
   jsonb: () => "{}",
   timestamptz: () => new Date(),
+  date: () => "2026-01-01",
   bool: () => false,
   int2: () => 1,
   int4: () => 1,

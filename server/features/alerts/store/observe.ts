@@ -92,6 +92,9 @@ const APP_METRICS = Object.keys(OF_BACKUPS)
   .map((metric) => `'${metric}'`)
   .join(", ");
 const ofBackups = (metric: keyof typeof OF_BACKUPS): string => observing(metric, OF_BACKUPS[metric].values, OF_BACKUPS[metric].more);
+const NOTICE_ID = "n.budget_id || ' ' || n.month || ' ' || n.percent || ' ' || n.basis";
+// The last day of a month is added up on the first of the next.
+const OF_THIS_MONTH = "n.reached_at >= date_trunc('month', now() at time zone 'utc') at time zone 'utc'";
 const ENDED = "('completed', 'failed', 'aborted', 'rolled_back', 'draft')";
 const rolloutsFrom = (value: string): string =>
   `select r.*, o.rollout_id as target_id, false as is_device, o.name, '{}'::text[] as tags, ${value} as value
@@ -168,6 +171,15 @@ const OBSERVE: Readonly<Record<AlertMetric, Statement<Observation>>> = {
      from r join tunnels t on t.tenant_id = r.tenant_id and t.status <> 'stopped' where r.scope is null`,
     ),
   ),
+  "cost.budget": statement<Observation>(
+    "alerts.observeBudgets",
+    observing(
+      "cost.budget",
+      `select r.*, ${NOTICE_ID} as target_id, false as is_device, b.name || ': ' || n.percent || ' % ' || case n.basis when 'actual' then 'spent' else 'expected' end || ' in ' || n.month as name,
+       '{}'::text[] as tags, n.percent::float8 as value
+     from r join cost_budget_notices n on n.tenant_id = r.tenant_id and ${OF_THIS_MONTH} join cost_budgets b on b.tenant_id = n.tenant_id and b.budget_id = n.budget_id where r.scope is null`,
+    ),
+  ),
   event: statement<Observation>(
     "alerts.observeEvents",
     observing(
@@ -201,10 +213,11 @@ const FIND_ORPHANS = statement<Orphan>(
       or (r.type = 'certificate.days_left' and not exists (select from custom_domains c where c.tenant_id = s.tenant_id and c.domain_id = s.target_id and c.cert_not_after is not null))
       or (r.type in ('rollout.stopped', 'rollout.waiting_seconds') and not exists (select from rollouts o where o.tenant_id = s.tenant_id and o.rollout_id = s.target_id
         and o.status not in ${ENDED}))
+      or (r.type = 'cost.budget' and not exists (select from cost_budget_notices n where n.tenant_id = s.tenant_id and ${NOTICE_ID} = s.target_id and ${OF_THIS_MONTH}))
       or (r.type = 'tunnel.down' and not exists (select from tunnels t where t.tenant_id = s.tenant_id and t.tunnel_id = s.target_id and t.status <> 'stopped')))
     limit $1`,
 );
-/** States of rules that are gone or off, of devices and apps that are gone or no longer in the rule's scope, of domains without a certificate, of rollouts that have ended, and of tunnels that are stopped. */
+/** States of rules that are gone or off, of devices and apps that are gone or no longer in the rule's scope, of domains without a certificate, of rollouts that have ended, of tunnels that are stopped, and of the budgets of past months. */
 export const findOrphans = (tx: SqlTx, limit: number): Promise<readonly Orphan[]> => tx.query(FIND_ORPHANS, [limit]);
 
 export interface StateChange {

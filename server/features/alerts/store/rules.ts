@@ -29,6 +29,10 @@ export const pageOfRules = (
   });
 };
 
+/** Whether a rule looks at that metric, enabled or not. */
+export const hasRuleOn = async (db: Clients, scope: SystemScope, metric: string): Promise<boolean> =>
+  (await db.for(scope).alertRule.findFirst({ where: { metric }, select: { ruleId: true } })) !== null;
+
 /** For the plan. */
 export const countRules = (db: Clients, scope: SystemScope): Promise<number> => db.for(scope).alertRule.count();
 
