@@ -42,6 +42,7 @@ const CONCERNS: ReadonlyMap<string, readonly (Group | Filtered)[]> = new Map<str
   ["invite", ["invites", "audit"]],
   ["api_key", ["apiKeys", "audit"]],
   ["export", ["dataExports"]],
+  ["cost", ["costs", "audit"]],
   ["billing", ["billing", "audit"]],
   ["tenant", ["tenants", "account", "audit"]],
   ["account", ["account"]],

@@ -52,6 +52,7 @@ export const PLACES = [
   { to: "/events", word: "Activity", tab: "Events", group: "watch", icon: "activity", key: "e", needs: "event:read" },
   { to: "/audit", word: "Audit log", under: "/events", key: "a", needs: "audit:read" },
   { to: "/traces", word: "Traces", under: "/events", key: "t", needs: "trace:read" },
+  { to: "/cost", word: "Cost", group: "watch", icon: "cost", key: "z", needs: "cost:read" },
   { to: "/settings", word: "Settings", tab: "General", group: "foot", icon: "settings", key: "s", needs: "tenant:read" },
   { to: "/members", word: "People", under: "/settings", key: "m", needs: "member:read" },
   { to: "/keys", word: "API keys", under: "/settings", key: "k", needs: "api_key:read" },

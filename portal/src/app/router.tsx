@@ -1,16 +1,13 @@
 // Every screen with its path and its search parameters. Screens load when somebody goes to them.
-import { createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
-import { readAlertSearch } from "../screens/alerts/search.ts";
+import { createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
 import { readOneAppSearch } from "../screens/app/search.ts";
 import { readAppSearch } from "../screens/apps/search.ts";
-import { readAuditSearch } from "../screens/audit/search.ts";
 import { readBulkSearch } from "../screens/bulk/search.ts";
 import { readCatalogueSearch } from "../screens/catalogue/search.ts";
 import { readCommandSearch } from "../screens/commands/search.ts";
 import { readDeploymentSearch } from "../screens/deployments/search.ts";
 import { readOneDeviceSearch } from "../screens/device/search.ts";
 import { readDeviceSearch } from "../screens/devices/search.ts";
-import { readEventSearch } from "../screens/events/search.ts";
 import { readInviteSearch } from "../screens/invite/search.ts";
 import { readKeySearch } from "../screens/keys/search.ts";
 import { readMemberSearch } from "../screens/members/search.ts";
@@ -19,13 +16,13 @@ import { readOverviewSearch } from "../screens/overview/search.ts";
 import { readPairSearch } from "../screens/pair/search.ts";
 import { readRolloutSearch } from "../screens/rollouts/search.ts";
 import { readSecuritySearch } from "../screens/security/search.ts";
-import { readOneTraceSearch, readTraceSearch } from "../screens/traces/search.ts";
 import { readDeliverySearch } from "../screens/webhooks/search.ts";
 import { Failure } from "../ui/failure.tsx";
 import { Page } from "../ui/parts.tsx";
 import { backupRoutes } from "./routes/backups.tsx";
 import { networkRoutes } from "./routes/network.tsx";
 import { root } from "./routes/root.tsx";
+import { watchRoutes } from "./routes/watch.tsx";
 
 const overview = createRoute({
   getParentRoute: () => root,
@@ -112,12 +109,6 @@ const keys = createRoute({
   validateSearch: readKeySearch,
   component: lazyRouteComponent(() => import("../screens/keys/keys.tsx"), "KeysScreen"),
 });
-const audit = createRoute({
-  getParentRoute: () => root,
-  path: "/audit",
-  validateSearch: readAuditSearch,
-  component: lazyRouteComponent(() => import("../screens/audit/audit.tsx"), "AuditScreen"),
-});
 const billing = createRoute({
   getParentRoute: () => root,
   path: "/billing",
@@ -184,20 +175,7 @@ const deployment = createRoute({
   validateSearch: readOneAppSearch,
   component: lazyRouteComponent(() => import("../screens/app/deployment.tsx"), "DeploymentScreen"),
 });
-const alerts = createRoute({
-  getParentRoute: () => root,
-  path: "/alerts",
-  validateSearch: readAlertSearch,
-  component: lazyRouteComponent(() => import("../screens/alerts/alerts.tsx"), "AlertsScreen"),
-});
 /** Where messages of channels lead. */
-const alert = createRoute({
-  getParentRoute: () => root,
-  path: "/alerts/$alertId",
-  beforeLoad: ({ params: { alertId } }) => {
-    throw redirect({ to: "/alerts", search: { open: alertId }, replace: true });
-  },
-});
 const webhooks = createRoute({
   getParentRoute: () => root,
   path: "/webhooks",
@@ -208,24 +186,6 @@ const webhook = createRoute({
   path: "/webhooks/$webhookId",
   validateSearch: readDeliverySearch,
   component: lazyRouteComponent(() => import("../screens/webhooks/webhook.tsx"), "WebhookScreen"),
-});
-const events = createRoute({
-  getParentRoute: () => root,
-  path: "/events",
-  validateSearch: readEventSearch,
-  component: lazyRouteComponent(() => import("../screens/events/events.tsx"), "EventsScreen"),
-});
-const traces = createRoute({
-  getParentRoute: () => root,
-  path: "/traces",
-  validateSearch: readTraceSearch,
-  component: lazyRouteComponent(() => import("../screens/traces/traces.tsx"), "TracesScreen"),
-});
-const trace = createRoute({
-  getParentRoute: () => root,
-  path: "/traces/$traceId",
-  validateSearch: readOneTraceSearch,
-  component: lazyRouteComponent(() => import("../screens/traces/trace.tsx"), "TraceScreen"),
 });
 const security = createRoute({
   getParentRoute: () => root,
@@ -256,7 +216,6 @@ export const router = createRouter({
     invite,
     keys,
     exports,
-    audit,
     billing,
     settings,
     account,
@@ -271,13 +230,9 @@ export const router = createRouter({
     deployment,
     ...backupRoutes,
     ...networkRoutes,
-    alerts,
-    alert,
+    ...watchRoutes,
     webhooks,
     webhook,
-    events,
-    traces,
-    trace,
     security,
     signIn,
   ]),

@@ -126,13 +126,15 @@ export interface TextFieldProps {
   readonly label: string;
   readonly name: string;
   readonly hint?: ReactNode;
-  readonly type?: "text" | "email" | "number" | "password" | "datetime-local" | "url";
+  readonly type?: "text" | "email" | "number" | "password" | "date" | "datetime-local" | "url";
   readonly required?: boolean;
   readonly defaultValue?: string | number | undefined;
   readonly placeholder?: string;
   readonly maxLength?: number;
   readonly min?: number;
   readonly max?: number;
+  /** For what is shown beside the form. */
+  readonly onChange?: (event: { readonly target: { readonly value: string } }) => void;
 }
 export const TextField = ({ label, hint, ...input }: TextFieldProps) => (
   <Field label={label} hint={hint}>

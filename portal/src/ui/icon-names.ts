@@ -12,6 +12,7 @@ export const ICONS = {
   check: "check",
   close: "x",
   commands: "terminal",
+  cost: "coins",
   devices: "server",
   forward: "chevron-right",
   keys: "keyboard",

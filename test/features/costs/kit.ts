@@ -1,5 +1,6 @@
 // A tenant with devices, apps and what was measured of them on past days.
 import { expect } from "vitest";
+import { newId } from "../../../server/core/ids.ts";
 import { addDays, dayOf } from "../../../server/features/costs/days.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
 import { insertRow } from "../../kit/gateway/rows.ts";
@@ -46,13 +47,16 @@ export const openCosts = async (world: World, known?: TestTenant) => {
     return body.data;
   };
   const machine = async ({ tags = [], memoryGB = 8, cores = 4, diskGB = 100 }: MachineSpec = {}): Promise<string> => {
-    const { deviceId } = await tenant.device();
     const hardware = { cpuCores: cores, memoryBytes: memoryGB * 1e9, diskBytes: diskGB * 1e9 };
-    await world.sql.query("update devices set status = 'online', tags = $2, hardware = $3, created_at = now() - interval '200 days' where device_id = $1", [
-      deviceId,
+    const deviceId = newId("dev");
+    await insertRow(world.sql, "devices", {
+      tenant_id: tenantId,
+      device_id: deviceId,
+      status: "online",
       tags,
-      JSON.stringify(hardware),
-    ]);
+      hardware: JSON.stringify(hardware),
+      created_at: new Date(`${addDays(TODAY, -200)}T00:00:00Z`),
+    });
     return deviceId;
   };
   return {
@@ -62,13 +66,13 @@ export const openCosts = async (world: World, known?: TestTenant) => {
     call,
     get,
     machine,
-    /** Reported so long on that day, with so much load. */
-    measured: (deviceId: string, day: string, minutes = 1_440, cpu: number | null = 10) =>
+    /** Reported so long on each of these days, with so much load. */
+    measured: (deviceId: string, days: readonly string[], minutes = 1_440, cpu: number | null = 10) =>
       world.sql.query(
         `insert into device_metrics (tenant_id, device_id, step_seconds, at, samples, cpu_avg, cpu_max)
-         values ($1, $2, 86400, $3::date::timestamp at time zone 'utc', $4, $5, $5) on conflict (tenant_id, device_id, step_seconds, at)
+         select $1, $2, 86400, d::timestamp at time zone 'utc', $4, $5, $5 from unnest($3::date[]) d on conflict (tenant_id, device_id, step_seconds, at)
          do update set samples = excluded.samples, cpu_avg = excluded.cpu_avg`,
-        [tenantId, deviceId, day, minutes, cpu],
+        [tenantId, deviceId, days, minutes, cpu],
       ),
     app: async (deviceId: string, more: Readonly<Record<string, unknown>> = {}): Promise<string> => {
       const row = await insertRow(world.sql, "apps", {

@@ -7,7 +7,7 @@ import { built } from "../../flows/processes.ts";
 import { openConsole } from "../../kit/browser/console.ts";
 
 const KILOBYTE = 1_024;
-const MAX_BYTES = 290 * KILOBYTE;
+const MAX_BYTES = 310 * KILOBYTE;
 const MAX_FIRST_SCREEN_BYTES = 100 * KILOBYTE;
 const MAX_PLACE_BYTES = 12 * KILOBYTE;
 const MAX_REQUESTS = 6;
@@ -17,7 +17,7 @@ const tenant = await world.tenant();
 
 const sizeOf = async (name: string): Promise<number> => gzipSync(await readFile(join(built("portal"), name)), { level: 9 }).length;
 
-test("all scripts and styles together stay within 290 KB compressed", async () => {
+test("all scripts and styles together stay within 310 KB compressed", async () => {
   const names = (await readdir(built("portal"), { recursive: true })).filter((name) => /\.(js|css)$/.test(name));
   const sizes = await Promise.all(names.map(sizeOf));
   expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(MAX_BYTES);

@@ -39,6 +39,7 @@ describe("the rail", () => {
       "Network",
       "Alerts",
       "Activity",
+      "Cost",
       "Settings",
     ]);
     for (const group of ["Run", "Change", "Data and network", "Watch"]) expect(await rail.getByText(group, { exact: true }).count(), group).toBe(1);

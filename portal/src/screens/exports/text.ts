@@ -60,6 +60,8 @@ export const text = {
     domains: "Domains",
     "mesh-routes": "Mesh routes",
     "security-rules": "Security rules",
+    rates: "Rates of costs",
+    budgets: "Budgets",
     rollouts: "Rollouts",
     backups: "Backups",
     alerts: "Alerts",
