@@ -27,6 +27,7 @@ import { domains } from "./groups/domains.ts";
 import { fleets } from "./groups/fleets.ts";
 import { general } from "./groups/general.ts";
 import { health } from "./groups/health.ts";
+import { imports } from "./groups/imports.ts";
 import { admin } from "./groups/installation/admin.ts";
 import { announcements } from "./groups/installation/announcements.ts";
 import { impersonations } from "./groups/installation/impersonations.ts";
@@ -82,6 +83,7 @@ export const contract = {
   announcements,
   impersonations,
   costs,
+  imports,
 } as const satisfies Record<string, Group>;
 export type Contract = typeof contract;
 
@@ -123,6 +125,7 @@ export * from "./groups/devices.ts";
 export * from "./groups/domains.ts";
 export * from "./groups/fleets.ts";
 export * from "./groups/health.ts";
+export { Import, ImportAction, ImportLine } from "./groups/imports.ts";
 export { AdminTenant } from "./groups/installation/admin.ts";
 export { Announcement, ManagedAnnouncement } from "./groups/installation/announcements.ts";
 export { Impersonation } from "./groups/installation/impersonations.ts";

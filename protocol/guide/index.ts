@@ -27,6 +27,7 @@ import { fleets } from "./fleets.ts";
 import { general } from "./general.ts";
 import type { OperationGuide } from "./guide.ts";
 import { health } from "./health.ts";
+import { imports } from "./imports.ts";
 import { admin } from "./installation/admin.ts";
 import { announcements } from "./installation/announcements.ts";
 import { impersonations } from "./installation/impersonations.ts";
@@ -61,6 +62,7 @@ const GUIDES: { readonly [G in keyof Contract]?: Readonly<Record<string, Operati
   bulkOperations,
   commands,
   costs,
+  imports,
   dataExports,
   deployments,
   devices,

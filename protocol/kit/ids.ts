@@ -33,6 +33,7 @@ export const ID_NAMES: ReadonlyMap<string, string> = new Map([
   ["exp", "data export"],
   ["flt", "fleet"],
   ["imp", "impersonation"],
+  ["imt", "import"],
   ["inv", "invite"],
   ["key", "API key"],
   ["mem", "member"],

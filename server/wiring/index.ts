@@ -13,6 +13,7 @@ import { createWiring, notServing } from "./kit.ts";
 import { type HandlersOfAll, type Made, makeLazily, type Peers } from "./peers.ts";
 import { service } from "./service.ts";
 import { signals } from "./signals.ts";
+import { transfer } from "./transfer.ts";
 import { workloads } from "./workloads.ts";
 
 type MakersOf<F> = { readonly [Name in keyof F]: () => F[Name] };
@@ -26,6 +27,7 @@ const makersOf = (wiring: Wiring, peers: Peers & HandlersOfAll) =>
     ...keeping(wiring, peers),
     ...signals(wiring, peers),
     ...service(wiring, peers),
+    ...transfer(wiring, peers),
   }) satisfies MakersOf<FeaturesOf<Contract>>;
 
 export type AllFeatures = Made<ReturnType<typeof makersOf>>;

@@ -3,7 +3,6 @@
 import { createAppFeature } from "../features/apps/index.ts";
 import { createBatchCalls } from "../features/batch/index.ts";
 import { createBulkOperations } from "../features/bulk-operations/index.ts";
-import { createDataExports } from "../features/data-exports/index.ts";
 import { createDeployments } from "../features/deployments/index.ts";
 import { createDomains } from "../features/domains/index.ts";
 import { createMeshRoutes } from "../features/mesh-routes/index.ts";
@@ -11,9 +10,8 @@ import { createRollouts } from "../features/rollouts/index.ts";
 import { createTunnels } from "../features/tunnels/index.ts";
 import { createViews } from "../features/views/index.ts";
 import { createFirstUse } from "../platform/signature-memory.ts";
-import { version } from "../version.ts";
 import type { Wiring } from "./deps.ts";
-import { type HandlersOfAll, handlersOf, later, type Peers } from "./peers.ts";
+import { type HandlersOfAll, later, type Peers } from "./peers.ts";
 import { customDomainSettings } from "./settings.ts";
 
 export const workloads = (
@@ -105,19 +103,6 @@ export const workloads = (
     }),
   views: () => createViews(kit),
   batch: () => createBatchCalls({ clock: kit.clock, calls: () => serving.nestedCalls() }),
-  dataExports: () =>
-    createDataExports({
-      ...kit,
-      tenants: peers.tenants.lookup,
-      memberships: peers.tenants.memberships,
-      keyById: peers.apiKeys.byId,
-      blocks: () => peers.security.blocks,
-      handlers: handlersOf(peers),
-      gatewayVersion: version,
-      wakeJob: (name) => serving.book.wake(name),
-      onError: failed("data export"),
-      settings: settings?.dataExports,
-    }),
   bulkOperations: () =>
     createBulkOperations({
       ...kit,

@@ -52,7 +52,15 @@ const FOLLOWS: ReadonlySet<string> = new Set([
   ...["backups.wait.status", "backups.waitRestore.status"],
   // The record says how the data was kept consistent, and a checksum with its kind.
   ...["backups.create.consistency", "backups.report.checksum", "backups.reportChange.checksum"],
-  ...["apps.wait.status", "deployments.wait.status", "devices.wait.status", "bulkOperations.wait.status", "rollouts.wait.status", "dataExports.wait.status"],
+  ...[
+    "apps.wait.status",
+    "deployments.wait.status",
+    "devices.wait.status",
+    "bulkOperations.wait.status",
+    "rollouts.wait.status",
+    "dataExports.wait.status",
+    "imports.wait.status",
+  ],
   // The child of a rollback has an id of its own, and the settings of a rollout are completed.
   ...["rollouts.preview.conflicts", "rollouts.create.settings", "rollouts.rollback.rolloutId"],
   // `active` starts the tunnel, and its device makes it so; the tenant's name is added to the host name.

@@ -12,7 +12,7 @@ import { mintWith } from "../kit/gateway/tokens.ts";
 import { type Answer, anonymous, asBearer, asKey, emailOf, startWorld, type World } from "../kit/gateway/world.ts";
 import { BACKUP_ERRORS } from "./backup-errors.ts";
 import { BULK_SCENARIOS } from "./bulk-scenarios.ts";
-import { COST_SCENARIOS } from "./cost-scenarios.ts";
+import { COST_AND_IMPORT_SCENARIOS } from "./cost-and-import-scenarios.ts";
 import { DOMAIN_SCENARIOS } from "./domain-scenarios.ts";
 import { fleetErrors } from "./samples/rollouts.ts";
 import { initiate, invite, openStock, ownerOfManyViews, pair, prepare, SAMPLES, VIEW } from "./samples.ts";
@@ -137,7 +137,7 @@ type OfItems = "BATCH_DEADLINE" | "BATCH_DEPENDENCY_FAILED";
 
 const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed | OfItems>, Scenario>> = {
   ...BACKUP_ERRORS,
-  ...COST_SCENARIOS,
+  ...COST_AND_IMPORT_SCENARIOS,
   VALIDATION_FAILED: (at, probe) => probe(own(at, "GET", "/devices?page=0")),
   BATCH_PATH_NOT_ALLOWED: (at, probe) => probe(own(at, "POST", "/batch", { body: { requests: [{ id: "a", method: "GET", path: "/health" }] } })),
   MALFORMED_JSON: (at, probe) => probe(own(at, "POST", "/api-keys", { rawBody: "{" })),

@@ -10,6 +10,7 @@ import { openAgent } from "../kit/gateway/agents.ts";
 import { asAgent, asKey, type Caller, type Device, emailOf, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 import { newBackup } from "./samples/backups.ts";
 import { newBulkOperation } from "./samples/bulk-operations.ts";
+import { newImport } from "./samples/imports.ts";
 import { newRollout } from "./samples/rollouts.ts";
 import { CASES, type Case, type OperationId, type Stock } from "./samples.ts";
 
@@ -30,7 +31,14 @@ const ends: (() => Promise<void>)[] = [];
 beforeAll(async () => {
   world = await startWorld(
     // All losses happen beside each other: calls of 140 look up what they may still do, and none may wait so long for a session that the database counts as busy.
-    { DATABASE_POOL: "32", RATE_LIMIT_STANDARD: "off", RATE_LIMIT_READS: "off", RATE_LIMIT_AGENT: "off", RATE_LIMIT_FAILED_AUTH: "off" },
+    {
+      DATABASE_POOL: "32",
+      LIVE_STREAMS_PER_CREDENTIAL: "100",
+      RATE_LIMIT_STANDARD: "off",
+      RATE_LIMIT_READS: "off",
+      RATE_LIMIT_AGENT: "off",
+      RATE_LIMIT_FAILED_AUTH: "off",
+    },
     { settings: { appLogs: { tailBudgetMs: 14_000 } } },
   );
 });
@@ -52,6 +60,7 @@ interface Place {
   readonly restoreId: string;
   readonly operationId: string;
   readonly exportId: string;
+  readonly importId: string;
   readonly rolloutId: string;
 }
 /** A tenant with an app on a device whose agent is connected and never answers for logs. */
@@ -82,6 +91,7 @@ const openPlace = async (): Promise<Place> => {
   const [{ operationId }, rolloutId] = [await newBulkOperation(stock, ""), await newRollout(stock)];
   return {
     operationId,
+    importId: await newImport({ world, tenant }),
     exportId: (await insertExport(world, tenant, "completed")).exportId,
     rolloutId,
     backupId,
@@ -99,7 +109,7 @@ const openPlace = async (): Promise<Place> => {
 /** As it waits, and as it answers at once. */
 const requestOf = (
   { id }: Case,
-  { spare, polled, appId, deploymentId, backupId, restoreId, operationId, exportId, rolloutId }: Place,
+  { spare, polled, appId, deploymentId, backupId, restoreId, operationId, exportId, importId, rolloutId }: Place,
   waits: boolean,
 ): { method: string; path: string; body?: object } => {
   const timeout = waits ? 60 : 0;
@@ -111,6 +121,7 @@ const requestOf = (
     "backups.waitRestore": { method: "GET", path: `/v1/restores/${restoreId}/wait?status=failed&timeout=${timeout}` },
     "bulkOperations.wait": { method: "GET", path: `/v1/bulk-operations/${operationId}/wait?status=failed&timeout=${timeout}` },
     "dataExports.wait": { method: "GET", path: `/v1/exports/${exportId}/wait?status=failed&timeout=${timeout}` },
+    "imports.wait": { method: "GET", path: `/v1/imports/${importId}/wait?status=failed&timeout=${timeout}` },
     "rollouts.wait": { method: "GET", path: `/v1/rollouts/${rolloutId}/wait?status=failed&timeout=${timeout}` },
     "commands.queue": { method: "POST", path: `/v1/devices/${spare.deviceId}/commands`, body: { type: "ping", wait: waits ? 30 : 0 } },
     "commands.poll": { method: "GET", path: `/v1/devices/${polled.deviceId}/commands?wait=${waits ? 50 : 0}` },
@@ -228,7 +239,7 @@ const LOSSES: Readonly<Record<string, (place: Place) => Promise<Losing>>> = {
   "the record is deleted": async (place) => {
     const { as } = await keyWith(place, {});
     const remove = async (): Promise<void> => {
-      for (const table of ["backups", "many_work", "bulk_operations", "rollouts", "data_exports"])
+      for (const table of ["backups", "many_work", "bulk_operations", "rollouts", "data_exports", "imports"])
         await world.sql.query(`delete from ${table} where tenant_id = $1`, [place.tenant.tenantId]);
       await world.sql.query("update apps set status = 'removed', removed_at = now() where tenant_id = $1", [place.tenant.tenantId]);
       await world.sql.query("update deployments set status = 'deleted', deleted_at = now() where deployment_id = $1", [place.deploymentId]);
@@ -259,6 +270,7 @@ const KEPT: Readonly<Record<string, readonly OperationId[]>> = {
     "deployments.logs",
     "deployments.wait",
     "devices.wait",
+    "imports.wait",
     "rollouts.wait",
   ],
   "the session ends": ["commands.poll"],

@@ -65,6 +65,8 @@ const PAGED: Readonly<Record<string, string>> = {
   "bulkOperations.listItems": "a page of one operation, by an index on number and status",
   "billing.invoices": "one invoice a month",
   "commands.list": "walk",
+  "imports.list": "the imports of people, kept for 90 days",
+  "imports.report": "the 5,000 records of a document",
   "impersonations.list": "what administrators have begun in the tenant within 400 days, after a recent sign-in each",
   "impersonations.listAll": "what administrators have begun within 400 days, after a recent sign-in each",
   "costs.listBudgets": "the budgets that a plan allows",

@@ -8,6 +8,7 @@ import { APP_SAMPLES } from "./samples/apps.ts";
 import { BACKUP_SAMPLES } from "./samples/backups.ts";
 import { BULK_SAMPLES } from "./samples/bulk-operations.ts";
 import { COST_SAMPLES } from "./samples/costs.ts";
+import { IMPORT_SAMPLES } from "./samples/imports.ts";
 import { INSTALLATION_SAMPLES } from "./samples/installation.ts";
 import { ROLLOUT_SAMPLES } from "./samples/rollouts.ts";
 import { REACH_SAMPLES } from "./samples/tunnels.ts";
@@ -507,6 +508,7 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock, userId: str
   ...REACH_SAMPLES,
   ...BULK_SAMPLES,
   ...COST_SAMPLES,
+  ...IMPORT_SAMPLES,
   ...INSTALLATION_SAMPLES,
   ...ROLLOUT_SAMPLES,
   ...BACKUP_SAMPLES,

@@ -118,6 +118,28 @@ describe("signing in", () => {
   });
 });
 
+describe("manifests", () => {
+  test("are planned as a diff, applied, unchanged the second time, and show drift", async () => {
+    const file = join(home, "tenant.yaml");
+    const fleets = (tag: string): string => `format: mooring-manifest/1\nfleets:\n  - name: from a file\n    selector: { tags: [${tag}] }\n`;
+    await writeFile(file, fleets("one"));
+    const planned = await mooring("plan", file);
+    expect([planned.code, planned.out]).toEqual([1, expect.stringContaining("+ fleet from a file (line 3)")]);
+    expect((await ask("GET", "/fleets")).map(({ name }: { name: string }) => name)).not.toContain("from a file");
+    expect(await mooring("apply", file)).toMatchObject({ code: 0, out: expect.stringContaining("completed: 1 done, 0 failed") });
+    expect(await mooring("apply", file)).toMatchObject({ code: 0, out: expect.stringContaining("no changes") });
+    expect((await mooring("plan", file)).code).toBe(0);
+    await writeFile(file, fleets("two"));
+    const drift = JSON.parse((await mooring("plan", file, "--json")).out);
+    expect(drift.report).toMatchObject([{ action: "update", changes: [{ field: "selector" }] }]);
+    await writeFile(file, `${fleets("two")}  - name: dangling\n    updatePolicyId: update-policy/none\n`);
+    expect(await mooring("apply", file, "--strict")).toMatchObject({ code: 1, out: expect.stringContaining("! fleet dangling") });
+    expect(await mooring("apply", file)).toMatchObject({ code: 1, out: expect.stringContaining("1 done, 0 failed, 1 refused") });
+    expect((await mooring("manifest")).out).toContain("name: from a file");
+    expect((await mooring("plan", join(home, "none.yaml"))).err).toContain("cannot be read");
+  });
+});
+
 describe("devices", () => {
   test("are listed as a table and as JSON, and found by name or id", async () => {
     const { deviceId } = machine.device;

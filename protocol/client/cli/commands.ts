@@ -3,10 +3,11 @@ import { APPS } from "./apps.ts";
 import { type CliCommand, EVERYWHERE, type Option, usageOf } from "./command.ts";
 import { completion } from "./completion.ts";
 import { DEVICES } from "./devices.ts";
+import { MANIFESTS } from "./manifests.ts";
 import { ROLLOUTS } from "./rollouts.ts";
 import { SIGNING_IN } from "./signing-in.ts";
 
-export const CLI_COMMANDS: readonly CliCommand[] = [...SIGNING_IN, ...DEVICES, ...APPS, ...ROLLOUTS, completion(() => CLI_COMMANDS)];
+export const CLI_COMMANDS: readonly CliCommand[] = [...SIGNING_IN, ...DEVICES, ...APPS, ...ROLLOUTS, ...MANIFESTS, completion(() => CLI_COMMANDS)];
 
 const optionLine = ([name, { short, value, about }]: readonly [string, Option]): string =>
   `  ${`${short === undefined ? "    " : `-${short}, `}--${name}${value === undefined ? "" : ` ${value}`}`.padEnd(28)} ${about}`;

@@ -28,6 +28,8 @@ import {
 } from "./store.ts";
 
 export type { ExportSettings } from "./exporter.ts";
+export { columnsOf, pagesOf, permissionsFor, SECTIONS, type Section } from "./sections.ts";
+export { exportKeys, signatureOf } from "./writer.ts";
 
 export interface DataExportsDeps
   extends Pick<FeatureKit, "db" | "clock" | "emit" | "audit" | "secretBox" | "plan" | "until">,

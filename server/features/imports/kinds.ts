@@ -1,0 +1,65 @@
+// How a record of each kind is made and changed: by the operations that people use. A kind that is not here is never imported, such as a device's identity.
+import type { z } from "zod";
+import { type Contract, contract, type Operation } from "../../../protocol/index.ts";
+import type { Data } from "./document.ts";
+
+type Change = { readonly [G in keyof Contract]: `${G}.${Extract<keyof Contract[G]["operations"], string>}` }[keyof Contract];
+
+export interface ImportedKind {
+  /** Absent: an import changes such records and makes none. */
+  readonly create?: Change;
+  readonly update?: Change;
+  /** Names of fields in the record that the operations call otherwise. */
+  readonly renamed?: Readonly<Record<string, string>>;
+  /** What names a record when no other has the same, besides its key. */
+  readonly alias?: (record: Data) => unknown;
+  /** Fields that only the operation that creates takes, and no record shows: they cannot be compared. */
+  readonly hidden?: readonly string[];
+  /** Goes with each creation. */
+  readonly always?: Data;
+  /** Only these fields. */
+  readonly only?: readonly string[];
+}
+
+const byName = ({ name }: Data): unknown => name;
+
+export const IMPORTED_KINDS: Readonly<Record<string, ImportedKind>> = {
+  settings: { update: "tenants.updateSettings" },
+  "update-policy": { create: "rollouts.createPolicy", update: "rollouts.updatePolicy" },
+  fleet: { create: "fleets.create", update: "fleets.update" },
+  device: { update: "devices.update", alias: byName, only: ["name", "tags", "maintenance"] },
+  role: { create: "roles.create", update: "roles.update", alias: byName },
+  member: { create: "invites.create", update: "roles.updateMember", only: ["email", "roleId", "selector"] },
+  deployment: { create: "deployments.create", update: "deployments.change", renamed: { template: "appName" }, hidden: ["secrets"] },
+  "backup-destination": { create: "backupDestinations.create", update: "backupDestinations.change", hidden: ["credentials"] },
+  // Apps come later.
+  "backup-policy": { create: "backupPolicies.create", update: "backupPolicies.change", always: { allowEmpty: true } },
+  channel: { create: "alerts.createChannel", update: "alerts.updateChannel", hidden: ["config"] },
+  "alert-rule": { create: "alerts.createRule", update: "alerts.updateRule" },
+  webhook: { create: "webhooks.create", update: "webhooks.update", alias: ({ url }) => url, hidden: ["secret", "headers"] },
+  view: { create: "views.create", update: "views.update" },
+  tunnel: { create: "tunnels.create", update: "tunnels.update" },
+  domain: { create: "domains.create", update: "domains.update" },
+  "mesh-route": { create: "meshRoutes.create", update: "meshRoutes.update" },
+  "security-rule": { create: "security.createRule", update: "security.updateRule" },
+  budget: { create: "costs.createBudget", update: "costs.updateBudget" },
+};
+
+export const operationOf = (change: Change): Operation => {
+  const [groupName, name] = change.split(".") as [keyof Contract, string]; // as: its type
+  return (contract[groupName].operations as Readonly<Record<string, Operation>>)[name] as Operation; // as: its type
+};
+
+type Shape = Readonly<Record<string, z.ZodType>>;
+interface Shaped {
+  readonly shape?: Shape;
+  readonly def?: { readonly in?: unknown; readonly innerType?: unknown };
+}
+const shapeOf = (change: Change): Shape => {
+  let schema = operationOf(change).input as unknown as Shaped | undefined; // as: each input is an object, perhaps with checks around it
+  while (schema !== undefined && schema.shape === undefined) schema = (schema.def?.in ?? schema.def?.innerType) as Shaped | undefined;
+  return schema?.shape ?? {};
+};
+/** The names of the fields that an operation takes. */
+export const fieldsOf = (change: Change): ReadonlySet<string> => new Set(Object.keys(shapeOf(change)));
+export const schemaOf = (change: Change, field: string): z.ZodType | undefined => shapeOf(change)[field];

@@ -1,0 +1,157 @@
+// Carries out the plan of an import: one step of the engine does the next lines, each by the handlers that people call, as the person who applies it. A
+// step that does not commit has done nothing, so a node that dies leaves no line half done.
+import { contract, type Operation, type Permission } from "../../../protocol/index.ts";
+import type { Tx } from "../../core/database.ts";
+import { isAppError } from "../../core/errors.ts";
+import { happened } from "../../core/events.ts";
+import type { Committed, KeyedCall } from "../../core/feature.ts";
+import { eachAlone } from "../../core/many/each-alone.ts";
+import { type ManyKind, type StepFacts, stepperOf } from "../../core/many/types.ts";
+import { callIn } from "../../core/own-calls.ts";
+import type { PresentAccess } from "../../core/people/present-access.ts";
+import { type AuditTrail, auditActorOf } from "../../core/ports/audit.ts";
+import type { TenantScope } from "../../core/scope.ts";
+import type { FeatureKit } from "../kit.ts";
+import { operationOf } from "./kinds.ts";
+import type { LineBox } from "./line-box.ts";
+import type { PlannedCall } from "./plan-changes.ts";
+import { lineThatMakes, replaceIds } from "./references.ts";
+import { endLine, findImport, type ImportRow, type LineEnd, madeRecords, pendingLines, updateImport } from "./store.ts";
+
+export const IMPORT = "import";
+const LINES_AT_ONCE = 25;
+
+type Handler = (call: KeyedCall, input: unknown) => Promise<Committed<unknown>>;
+
+export interface ImportStepperDeps extends Pick<FeatureKit, "emit"> {
+  readonly audit: AuditTrail;
+  readonly access: PresentAccess;
+  readonly lineBox: LineBox;
+  readonly handlerOf: (operation: string) => Handler;
+  /** The name of the id in the records of a kind. */
+  readonly idOf: (kind: string) => string;
+}
+
+interface ImportStep {
+  readonly row: ImportRow;
+  readonly scope: TenantScope | null;
+  readonly hints: readonly (() => void)[];
+}
+
+type Line = Awaited<ReturnType<typeof pendingLines>>[number];
+
+const idIn = (result: unknown, name: string): string | null => {
+  const id = typeof result === "object" && result !== null ? (Reflect.get(result, name) ?? Reflect.get(result, "id")) : null;
+  return typeof id === "string" ? id : null;
+};
+
+/** The lines whose records these calls name. */
+const madeIn = (calls: readonly PlannedCall[]): readonly number[] => {
+  const lines = new Set<number>();
+  replaceIds(
+    calls.map(({ input }) => input),
+    (text) => {
+      const line = lineThatMakes(text);
+      if (line !== null) lines.add(line);
+      return text;
+    },
+  );
+  return [...lines];
+};
+
+export const createImportStepper = (deps: ImportStepperDeps) => {
+  const claim = async (tx: Tx, { scope, recordId }: StepFacts): Promise<ImportStep | null> => {
+    const row = await findImport(tx, scope, recordId);
+    if (row === null || row.status !== "applying" || row.appliedBy === null) return null;
+    const needs = { permissions: ["import:write"] as const, unlimitedOnly: true };
+    return { row, scope: await deps.access({ tenantId: row.tenantId, workId: row.importId, createdBy: row.appliedBy }, needs), hints: [] };
+  };
+
+  /** The calls of one line, one after the other; the first may make the record that the others name. */
+  const perform = async (
+    tx: Tx,
+    { row, scope }: ImportStep & { readonly scope: TenantScope },
+    line: Line,
+    hint: (hint: () => void) => void,
+  ): Promise<LineEnd> => {
+    const calls = deps.lineBox.open(line.calls, row.importId, line.n);
+    if (calls === null) return { status: "failed", code: "PLAN_UNREADABLE", message: "The plan was made under another master key. Plan the import again." };
+    const made = new Map(await madeRecords(tx, scope, row.importId, madeIn(calls)));
+    let recordId = line.recordId;
+    for (const { operation, input } of calls) {
+      const missing = madeIn([{ operation, input }]).find((each) => !made.has(each));
+      if (missing !== undefined) return { status: "failed", code: "REFERENCE_FAILED", message: "Another line, whose record it names, was not carried out." };
+      const ready = replaceIds(input, (text) => made.get(lineThatMakes(text) ?? 0) ?? text);
+      const { permission, input: schema } = operationOf(operation as never) as Operation; // as: the plan names operations of the contract
+      if (!scope.principal || scope.principal.kind === "agent" || !scope.principal.permissions.has(permission as Permission))
+        return { status: "failed", code: "FORBIDDEN", message: `Needs the permission ${permission}.` };
+      const { result } = await deps.handlerOf(operation)(callIn(tx, scope, hint), schema.parse(ready));
+      recordId ??= idIn(result, deps.idOf(line.kind));
+      if (recordId !== null) made.set(line.n, recordId);
+    }
+    return { status: "succeeded", recordId };
+  };
+
+  const refused = (error: unknown): LineEnd =>
+    isAppError(error)
+      ? { status: "failed", code: error.code, message: error.message }
+      : { status: "failed", code: "INTERNAL_ERROR", message: "Something went wrong on the server." };
+
+  const order = async (tx: Tx, work: ImportStep, { scope, hasTime }: StepFacts): Promise<ImportStep> => {
+    const { row, scope: caller } = work;
+    if (caller === null) return { ...work, row: { ...row, status: "failed", statusReason: "who applied it may not do so any more" } };
+    const lines = await pendingLines(tx, scope, row.importId, { from: row.nextLine, limit: LINES_AT_ONCE });
+    const hints: (() => void)[] = [];
+    let { succeeded, failed, nextLine } = row;
+    deps.audit.begin(tx);
+    for (const line of lines) {
+      if (!hasTime()) break;
+      const own: (() => void)[] = [];
+      const run = async (): Promise<readonly LineEnd[]> => [await perform(tx, { ...work, scope: caller }, line, (hint) => void own.push(hint))];
+      const [end = refused(null)] = await eachAlone(tx, [line], run, (_line, error) => refused(error));
+      await endLine(tx, scope, line, end);
+      if (end.status === "succeeded") {
+        succeeded += 1;
+        hints.push(...own);
+      } else failed += 1;
+      nextLine = line.n + 1;
+    }
+    await deps.audit.append(tx, {
+      tenantId: row.tenantId,
+      actor: auditActorOf(caller.principal),
+      action: "imports.apply",
+      resource: { type: "imports", id: row.importId },
+      code: null,
+      call: null,
+      onlyChanges: true,
+    });
+    const isOver = lines.length < LINES_AT_ONCE && nextLine > (lines.at(-1)?.n ?? 0);
+    const status = isOver ? (failed > 0 ? "completed_with_errors" : "completed") : row.status;
+    return { ...work, hints, row: { ...row, status, succeeded, failed, nextLine } };
+  };
+
+  const write = async (tx: Tx, { row, hints }: ImportStep, { scope, now }: StepFacts) => {
+    const { importId, status, statusReason, succeeded, failed, nextLine } = row;
+    const isOver = status !== "applying";
+    await updateImport(tx, scope, importId, { status, statusReason, succeeded, failed, nextLine, ...(isOver ? { completedAt: now } : {}) });
+    const { completed, failed: failedEvent } = contract.imports.events;
+    const told = { importId: importId as `imt_${string}`, status, succeeded, failed }; // as: the column holds nothing else
+    if (isOver) await deps.emit(tx, [status === "failed" ? happened(scope, failedEvent, importId, told) : happened(scope, completed, importId, told)]);
+    return {
+      next: isOver ? null : now,
+      notify: () => {
+        for (const hint of hints) hint();
+      },
+    };
+  };
+
+  const kind: ManyKind<ImportStep> = {
+    kind: IMPORT,
+    claim,
+    pull: (_tx, work) => Promise.resolve(work),
+    judge: (_tx, work) => Promise.resolve(work),
+    order,
+    write,
+  };
+  return stepperOf(kind);
+};

@@ -1,0 +1,119 @@
+// Rows of imports and of the lines of their plans.
+import type { Prisma } from "../../../prisma/generated/client.ts";
+import { Import, ImportLine, type Page } from "../../../protocol/index.ts";
+import { DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
+import type { Clients } from "../../core/database.ts";
+import type { SqlTx } from "../../core/events.ts";
+import { createListing } from "../../core/rows/listing.ts";
+import { given, recordOf } from "../../core/rows/records.ts";
+import type { SystemScope } from "../../core/scope.ts";
+import { LOCK } from "../../core/statements.ts";
+
+type Stored = Prisma.Result<Prisma.ImportDelegate, Record<never, never>, "findFirstOrThrow">;
+export interface ImportRow extends Omit<Stored, "tenantId" | "status" | "counts"> {
+  readonly tenantId: Import["tenantId"];
+  readonly status: Import["status"];
+  readonly counts: Import["counts"];
+}
+const toRow = (row: Stored): ImportRow => row as ImportRow; // as: the contract's words
+export const toImport = ({ succeeded, failed, ...row }: ImportRow): Import => recordOf(Import, { ...row, applied: { succeeded, failed } });
+
+/** Until the transaction ends, nobody else begins or applies an import of the tenant. */
+export const lockImports = async (tx: SqlTx, { tenantId }: SystemScope): Promise<void> => {
+  await tx.query(LOCK, [`imports of ${tenantId}`]);
+};
+
+export const findImport = async (db: Clients, scope: SystemScope, importId: string): Promise<ImportRow | null> => {
+  const row = await db.for(scope).import.findFirst({ where: { importId } });
+  return row === null ? null : toRow(row);
+};
+
+const list = createListing("imports", { createdAt: { kind: "time" } }, { column: "importId", kind: "text" });
+export const pageOfImports = (db: Clients, scope: SystemScope, query: Parameters<typeof list>[0]): Promise<Page<ImportRow>> => {
+  const rows = db.for(scope).import;
+  return list(query, { owner: scope.tenantId, rows: (asked) => rows.findMany(asked), count: () => rows.count(), record: toRow });
+};
+
+/** The import that is being carried out. */
+export const findApplying = async (db: Clients, scope: SystemScope): Promise<string | null> =>
+  (await db.for(scope).import.findFirst({ where: { status: "applying" }, select: { importId: true } }))?.importId ?? null;
+
+export type NewImport = Pick<
+  ImportRow,
+  "importId" | "format" | "origin" | "mode" | "conflict" | "sendInvites" | "lenient" | "planHash" | "lines" | "counts" | "createdBy" | "readyAt" | "expiresAt"
+>;
+export interface NewLine extends Omit<ImportLine, "status"> {
+  readonly status: string;
+  /** Sealed; null: nothing is to be done. */
+  readonly calls: Uint8Array<ArrayBuffer> | null;
+}
+export const insertImport = async (tx: Clients, scope: SystemScope, made: NewImport, lines: readonly NewLine[]): Promise<ImportRow> => {
+  const row = toRow(await tx.for(scope).import.create({ data: { ...made, status: "ready" } }));
+  const data = lines.map((line) => ({ ...line, importId: made.importId, changes: line.changes as Prisma.InputJsonValue })); // as: read from JSON
+  await tx.for(scope).importLine.createMany({ data });
+  return row;
+};
+
+export type ImportChange = Partial<Pick<ImportRow, "status" | "statusReason" | "appliedBy" | "succeeded" | "failed" | "nextLine" | "completedAt">>;
+export const updateImport = async (tx: Clients, scope: SystemScope, importId: string, change: ImportChange): Promise<void> => {
+  await tx.for(scope).import.updateMany({ where: { importId }, data: given(change) });
+};
+
+export const deleteImport = async (tx: Clients, scope: SystemScope, importId: string): Promise<boolean> =>
+  (await tx.for(scope).import.deleteMany({ where: { importId } })).count === 1;
+
+type LineRow = Prisma.Result<Prisma.ImportLineDelegate, Record<never, never>, "findFirstOrThrow">;
+const listLines = createListing("import-lines", { n: { kind: "number" } }, { column: "n", kind: "number" });
+type LinesQuery = Parameters<typeof listLines>[0] & {
+  readonly importId: string;
+  readonly action?: readonly string[] | undefined;
+  readonly status?: string | undefined;
+};
+export const pageOfLines = (db: Clients, scope: SystemScope, query: LinesQuery): Promise<Page<ImportLine>> => {
+  const rows = db.for(scope).importLine;
+  const { importId, action, status } = query;
+  const where = { importId, ...given({ status }), ...(action === undefined ? {} : { action: { in: [...action] } }) };
+  return listLines(query, {
+    owner: scope.tenantId,
+    rows: (asked) => rows.findMany({ ...asked, where: { ...where, AND: asked.where } }),
+    count: () => rows.count({ where }),
+    record: (row: LineRow) => recordOf(ImportLine, row),
+  });
+};
+
+/** The next lines that are to be carried out. */
+export const pendingLines = (
+  tx: Clients,
+  scope: SystemScope,
+  importId: string,
+  { from, limit }: { readonly from: number; readonly limit: number },
+): Promise<readonly LineRow[]> =>
+  tx.for(scope).importLine.findMany({ where: { importId, n: { gte: from }, status: "pending" }, orderBy: { n: "asc" }, take: limit });
+
+export type LineEnd = Pick<ImportLine, "status"> & Partial<Pick<ImportLine, "code" | "message" | "recordId">>;
+export const endLine = async (
+  tx: Clients,
+  scope: SystemScope,
+  { importId, n }: { readonly importId: string; readonly n: number },
+  end: LineEnd,
+): Promise<void> => {
+  await tx.for(scope).importLine.updateMany({ where: { importId, n }, data: end });
+};
+
+/** The ids of the records that these lines have made. */
+export const madeRecords = async (tx: Clients, scope: SystemScope, importId: string, lines: readonly number[]): Promise<ReadonlyMap<number, string>> => {
+  const rows = await tx
+    .for(scope)
+    .importLine.findMany({ where: { importId, n: { in: [...lines] }, status: "succeeded" }, select: { n: true, recordId: true } });
+  return new Map(rows.flatMap(({ n, recordId }) => (recordId === null ? [] : [[n, recordId]])));
+};
+
+const KEEP_DAYS = 90;
+/** Cancels plans that nobody has applied in time, and deletes what is old. */
+export const forgetImports = async ({ system }: Clients, now: Date): Promise<void> => {
+  await system.import.updateMany({
+    where: { status: "ready", expiresAt: { lte: now } },
+    data: { status: "cancelled", statusReason: "nobody applied it in time", completedAt: now },
+  });
+  await system.import.deleteMany({ where: { createdAt: { lt: secondsFromNow(-KEEP_DAYS * DAY_SECONDS, now) }, status: { notIn: ["applying"] } } });
+};

@@ -1,0 +1,305 @@
+// Imports: a document becomes a plan, exactly that plan is carried out by the operations that people use, and nothing is gained that its author lacks.
+import { gunzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { parse, stringify } from "yaml";
+import { eventually } from "../../kit/checks/eventually.ts";
+import { runJob } from "../../kit/gateway/run-job.ts";
+import { type Caller, startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld({ RATE_LIMIT_STANDARD: "off", RATE_LIMIT_ANONYMOUS: "off" });
+});
+afterAll(() => world.close());
+
+interface Line {
+  readonly n: number;
+  readonly kind: string;
+  readonly key: string;
+  readonly action: string;
+  readonly code: string | null;
+  readonly message: string | null;
+  readonly status: string;
+  readonly changes: readonly { readonly field: string; readonly from: unknown; readonly to: unknown }[];
+}
+
+const open = async (known?: TestTenant) => {
+  const tenant = known ?? (await world.tenant());
+  await world.sql.query("update tenants set plan = 'business' where tenant_id = $1", [tenant.tenantId]);
+  const owner = await tenant.user("owner");
+  const call = (method: string, path: string, body?: unknown, as: Caller = owner) => world.call(as, method, `/v1${path}`, body === undefined ? {} : { body });
+  const must = async (method: string, path: string, body?: unknown, as?: Caller) => {
+    const { status, body: answer } = await call(method, path, body, as);
+    if (status >= 300) throw new Error(`${method} ${path} answered ${status}: ${JSON.stringify(answer)}`);
+    return answer.data;
+  };
+  const report = async (importId: string): Promise<readonly Line[]> => must("GET", `/imports/${importId}/report?pageSize=100`);
+  interface Planned {
+    readonly importId: string;
+    readonly planHash: string;
+    readonly counts: Readonly<Record<string, number>>;
+    readonly report: readonly Line[];
+  }
+  const plan = async (document: string, options: object = {}, as?: Caller): Promise<Planned> => {
+    const made = await must("POST", "/imports", { document, ...options }, as);
+    return { ...made, report: await report(made.importId) };
+  };
+  const apply = async ({ importId, planHash }: { readonly importId: string; readonly planHash: string }, as?: Caller) => {
+    await must("POST", `/imports/${importId}/apply`, { planHash }, as);
+    return eventually(async () => {
+      const row = await must("GET", `/imports/${importId}`);
+      expect(row.status).toMatch(/^(completed|failed)/);
+      return row;
+    });
+  };
+  return { tenant, owner, call, must, report, plan, apply };
+};
+type Opened = Awaited<ReturnType<typeof open>>;
+
+/** The lines of a whole export. */
+const exported = async ({ must, owner }: Opened): Promise<string> => {
+  const { exportId } = await must("POST", "/exports", {});
+  await eventually(async () => {
+    await runJob(world, "data-exports.make");
+    expect((await must("GET", `/exports/${exportId}`)).status).toBe("completed");
+  });
+  const file = await fetch(`${world.url}/v1/exports/${exportId}/download`, { headers: owner.headers("") });
+  await must("DELETE", `/exports/${exportId}`).catch(() => null);
+  return gunzipSync(Buffer.from(await file.arrayBuffer())).toString();
+};
+
+const MANIFEST = `format: mooring-manifest/1
+update-policies:
+  - name: careful
+    subject: { kind: agent }
+    phases: [{ percent: 10 }, { percent: 90 }]
+fleets:
+  - name: lisbon
+    selector: { tags: ["site:lisbon"] }
+    updatePolicyId: update-policy/careful
+roles:
+  - name: Night shift
+    permissions: [device:read, device:command]
+alert-rules:
+  - name: Hot
+    metric: device.cpu
+    threshold: 95
+    scope: { fleetIds: [fleet/lisbon] }
+webhooks:
+  - url: https://hooks.example/mooring
+    events: [device.offline, device.online]
+backup-policies:
+  - name: nightly
+    schedule: "0 3 * * *"
+    target: { fleetIds: [fleet/lisbon] }
+    retention: { keepDaily: 7 }
+`;
+
+describe("a manifest", () => {
+  test("makes what it names in an empty tenant, is unchanged the second time, and shows drift as a plan", async () => {
+    const tenant = await open();
+    const first = await tenant.plan(MANIFEST, { conflict: "overwrite" });
+    expect(first.report.filter(({ action }) => action !== "create").map(({ key, code, message }) => [key, code, message])).toEqual([]);
+    expect(first).toMatchObject({ status: "ready", format: "manifest", origin: "written", lines: 6, counts: { create: 6 } });
+    const done = await tenant.apply(first);
+    expect((await tenant.report(first.importId)).filter(({ status }) => status !== "succeeded")).toEqual([]);
+    expect(done).toMatchObject({ status: "completed", applied: { succeeded: 6, failed: 0 } });
+    const [fleet] = await tenant.must("GET", "/fleets");
+    const [policy] = await tenant.must("GET", "/fleets/update-policies");
+    expect(fleet).toMatchObject({ name: "lisbon", updatePolicyId: policy.updatePolicyId });
+    const rule = (await tenant.must("GET", "/alert-rules?pageSize=50")).find(({ name }: { name: string }) => name === "Hot");
+    expect(rule.scope.fleetIds).toEqual([fleet.fleetId]);
+    const second = await tenant.plan(MANIFEST, { conflict: "overwrite" });
+    expect(second.report.filter(({ action }) => action !== "unchanged")).toEqual([]);
+    expect(second.counts).toEqual({ unchanged: 6 });
+    await tenant.must("PATCH", `/alert-rules/${rule.ruleId}`, { threshold: 70 });
+    const drift = await tenant.plan(MANIFEST, { conflict: "overwrite" });
+    expect(drift.counts).toEqual({ unchanged: 5, update: 1 });
+    expect(drift.report.find(({ action }) => action === "update")?.changes).toEqual([{ field: "threshold", from: 70, to: 95 }]);
+    await tenant.apply(drift);
+    expect((await tenant.must("GET", `/alert-rules/${rule.ruleId}`)).threshold).toBe(95);
+  });
+
+  test.each([
+    ["format: mooring-manifest/1\nfleets: [", "IMPORT_INVALID"],
+    ["fleets: []", "IMPORT_VERSION_UNSUPPORTED"],
+    ["format: mooring-manifest/2\nfleets: []", "IMPORT_VERSION_UNSUPPORTED"],
+    ["format: mooring-manifest/1\nrockets: []", "IMPORT_INVALID"],
+    ["format: mooring-manifest/1\nfleets: {}", "IMPORT_INVALID"],
+    ["format: mooring-manifest/1\nfleets: [7]", "IMPORT_INVALID"],
+    ["format: mooring-manifest/1\nfleets: [{ name: a, __proto__: { x: 1 } }]", "IMPORT_INVALID"],
+    ['format: mooring-manifest/1\nfleets: [{ name: "a\\0b" }]', "IMPORT_INVALID"],
+    ["format: mooring-manifest/1\nfleets: [{ name: a, tenantId: ten_other }]", "IMPORT_INVALID"],
+    ["format: mooring-manifest/1\nbudgets: [{ name: a, amount: 1e400 }]", "IMPORT_INVALID"],
+    ["format: mooring-manifest/1\nfleets: &f [{ name: a }]\nroles: *f", "IMPORT_INVALID"],
+    ["- a\n- b", "IMPORT_INVALID"],
+    ["\u00ff\u00fe", "IMPORT_INVALID"],
+    [`format: mooring-manifest/1\nfleets: [{ name: ${"[".repeat(50)}${"]".repeat(50)} }]`, "IMPORT_INVALID"],
+    [`format: mooring-manifest/1\nfleets: [${"{ name: a },".repeat(5_001)}]`, "IMPORT_INVALID"],
+  ])("%j is refused as a whole", async (document, code) => {
+    const { status, body } = await (await shared()).call("POST", "/imports", { document });
+    expect([status, body.code]).toEqual([422, code]);
+  });
+
+  test("refuses single lines and leaves the others", async () => {
+    const tenant = await open();
+    const { report } = await tenant.plan(
+      `format: mooring-manifest/1
+fleets:
+  - { name: good, selector: { tags: [a] } }
+  - { name: good, selector: { tags: [b] } }
+  - { name: typo, selectr: { tags: [a] } }
+  - { name: dangling, updatePolicyId: update-policy/nowhere }
+  - { name: "", selector: { tags: [a] } }
+devices:
+  - { fingerprint: nobody, name: x }
+channels:
+  - { type: slack, name: ops }
+alert-rules:
+  - { name: on it, metric: device.cpu, threshold: 90, scope: { fleetIds: [fleet/dangling] } }
+`,
+    );
+    expect(report.map(({ key, action, code }) => [key, action, code])).toEqual([
+      ["good", "create", null],
+      ["good", "refuse", "DUPLICATE"],
+      ["typo", "refuse", "UNKNOWN_FIELD"],
+      ["dangling", "refuse", "REFERENCE_UNKNOWN"],
+      ["", "refuse", "VALIDATION_FAILED"],
+      ["nobody", "refuse", "RECORD_NOT_FOUND"],
+      ["slack ops", "refuse", "SECRET_REQUIRED"],
+      ["on it", "refuse", "REFERENCE_UNKNOWN"],
+    ]);
+  });
+});
+
+let once: Promise<Opened> | undefined;
+const shared = (): Promise<Opened> => {
+  once ??= open();
+  return once;
+};
+
+test("a tenant written as a manifest is unchanged by it, and makes another tenant alike", async () => {
+  const source = await open();
+  await source.apply(await source.plan(MANIFEST));
+  const device = await source.tenant.device();
+  await source.must("PATCH", `/devices/${device.deviceId}`, { name: "kitchen", tags: ["site:lisbon"] });
+  const text = async ({ owner }: Opened): Promise<string> => (await fetch(`${world.url}/v1/export?format=manifest`, { headers: owner.headers("") })).text();
+  const written = await text(source);
+  expect(written).toContain("updatePolicyId: update-policy/careful");
+  const again = await source.plan(written, { conflict: "overwrite" });
+  expect(again.report.filter(({ action }) => action !== "unchanged")).toEqual([]);
+  const target = await open();
+  const { devices: _, ...rest } = parse(written);
+  const done = await target.apply(await target.plan(stringify(rest), { conflict: "overwrite" }));
+  expect(done).toMatchObject({ status: "completed" });
+  const { devices: __, ...made } = parse(await text(target));
+  expect(made).toEqual(rest);
+});
+
+describe("an export", () => {
+  test("of one tenant makes another one equal but for ids, times and secrets, and then nothing is left to do", async () => {
+    const source = await open();
+    await source.apply(await source.plan(MANIFEST));
+    const device = await source.tenant.device();
+    await source.must("POST", "/saved-views", { place: "devices", name: "all", search: "" }).catch(() => null);
+    await source.must("PATCH", `/devices/${device.deviceId}`, { name: "kitchen", tags: ["site:lisbon"] });
+    const file = await exported(source);
+    const target = await open();
+    const first = await target.plan(file, { conflict: "overwrite" });
+    expect(first).toMatchObject({ format: "export", origin: "this" });
+    expect(
+      first.report.filter(({ action, kind }) => action === "refuse" && kind !== "device").map(({ kind, key, code, message }) => [kind, key, code, message]),
+    ).toEqual([]);
+    expect(first.report.find(({ kind }) => kind === "device")).toMatchObject({ action: "refuse", code: "RECORD_NOT_FOUND" });
+    const done = await target.apply(first);
+    expect(
+      (await target.report(first.importId)).filter(({ status }) => status === "failed").map(({ kind, key, code, message }) => [kind, key, code, message]),
+    ).toEqual([]);
+    expect(done.status).toBe("completed");
+    const again = await target.plan(file, { conflict: "overwrite" });
+    expect(again.report.filter(({ action }) => action === "create" || action === "update").map(({ kind, key, changes }) => [kind, key, changes])).toEqual([]);
+    const own = await source.plan(file, { conflict: "overwrite" });
+    expect(own.report.filter(({ action }) => action === "create" || action === "update").map(({ kind, key, changes }) => [kind, key, changes])).toEqual([]);
+  });
+
+  test("of which one byte has changed is refused with its line, and one that others have signed is foreign", async () => {
+    const source = await open();
+    await source.must("POST", "/fleets", { name: "porto", selector: { tags: ["site:porto"] } });
+    const file = await exported(source);
+    const refused = async (document: string) => (await source.call("POST", "/imports", { document })).body;
+    expect(await refused(file.replace("porto", "corto"))).toMatchObject({ code: "IMPORT_INVALID", details: { reason: expect.stringContaining("checksum") } });
+    expect(await refused(file.slice(0, -2))).toMatchObject({ code: "IMPORT_INVALID" });
+    expect(await refused(file.split("\n").slice(0, -2).join("\n"))).toMatchObject({ code: "IMPORT_INVALID", details: { reason: "the last line is missing" } });
+    expect(await refused(`${file}{"kind":"fleet"}\n`)).toMatchObject({ code: "IMPORT_INVALID", details: { reason: "follows the last line" } });
+    const foreign = file
+      .replace(/"signature":"."/, '"signature":"0"')
+      .replace(/"signature":"(\w)(\w+)"/, (_all, first, rest) => `"signature":"${first === "0" ? "1" : "0"}${rest}"`);
+    expect(await source.plan(foreign)).toMatchObject({ origin: "foreign" });
+  });
+});
+
+describe("a plan", () => {
+  const FLEET = "format: mooring-manifest/1\nfleets: [{ name: f, selector: { tags: [b] } }]";
+
+  test("leaves what differs, refuses it, or changes it, as its author says", async () => {
+    const tenant = await open();
+    await tenant.must("POST", "/fleets", { name: "f", selector: { tags: ["a"] } });
+    const actions = async (conflict: string) => (await tenant.plan(FLEET, { conflict })).report.map(({ action, code }) => [action, code]);
+    expect([await actions("fail"), await actions("skip"), await actions("overwrite")]).toEqual([
+      [["refuse", "CONFLICT"]],
+      [["skip", "CONFLICT"]],
+      [["update", null]],
+    ]);
+  });
+
+  test("is carried out only as it was read: another hash, another version and a second time are refused", async () => {
+    const tenant = await open();
+    const { fleetId } = await tenant.must("POST", "/fleets", { name: "f", selector: { tags: ["a"] } });
+    const plan = await tenant.plan(FLEET, { conflict: "overwrite" });
+    const other = await tenant.call("POST", `/imports/${plan.importId}/apply`, { planHash: "0".repeat(64) });
+    expect(other.body.code).toBe("IMPORT_PLAN_CHANGED");
+    await tenant.must("PATCH", `/fleets/${fleetId}`, { selector: { tags: ["c"] } });
+    expect(await tenant.apply(plan)).toMatchObject({ status: "completed_with_errors", applied: { succeeded: 0, failed: 1 } });
+    expect(await tenant.report(plan.importId)).toMatchObject([{ status: "failed", code: "VERSION_CONFLICT" }]);
+    expect((await tenant.call("POST", `/imports/${plan.importId}/apply`, { planHash: plan.planHash })).body.code).toBe("INVALID_STATE_TRANSITION");
+    const dry = await tenant.plan(FLEET, { conflict: "overwrite", mode: "dry_run" });
+    expect((await tenant.call("POST", `/imports/${dry.importId}/apply`, { planHash: dry.planHash })).body.code).toBe("INVALID_STATE_TRANSITION");
+  });
+
+  test("gives nobody a right that they lack: an admin's role with an owner's permission fails in its line", async () => {
+    const tenant = await open();
+    const admin = await tenant.tenant.user("admin");
+    const document = "format: mooring-manifest/1\nroles: [{ name: Gods, permissions: [tenant:delete] }]\nfleets: [{ name: fine, selector: { tags: [a] } }]";
+    const plan = await tenant.plan(document, {}, admin);
+    await tenant.apply(plan, admin);
+    expect((await tenant.report(plan.importId)).map(({ key, status, code }) => [key, status, code])).toEqual(
+      [
+        ["fine", "succeeded", null],
+        ["Gods", "failed", "PRIVILEGE_ESCALATION"],
+      ].toSorted((a, b) => (a[0] === "Gods" ? -1 : b[0] === "Gods" ? 1 : 0)),
+    );
+    expect((await tenant.call("POST", "/imports", { document }, await tenant.tenant.user("operator"))).body.code).toBe("FORBIDDEN");
+  });
+
+  test("ends when whoever applies it loses the right, and leaves each change in the audit log", async () => {
+    const tenant = await open();
+    const done = await tenant.apply(await tenant.plan(FLEET));
+    expect(done.status).toBe("completed");
+    const { rows } = await world.sql.query("select actor_id, resource_id from audit_logs where tenant_id = $1 and action = 'imports.apply'", [
+      tenant.tenant.tenantId,
+    ]);
+    expect(rows.map(({ actor_id }) => actor_id)).toContain(tenant.tenant.ownerId);
+  });
+
+  test("of another tenant is unknown", async () => {
+    const [one, two] = [await open(), await open()];
+    const { importId, planHash } = await one.plan(FLEET);
+    for (const [method, path] of [
+      ["GET", ""],
+      ["GET", "/report"],
+      ["POST", "/apply"],
+      ["DELETE", ""],
+    ] as const)
+      expect((await two.call(method, `/imports/${importId}${path}`, method === "POST" ? { planHash } : undefined)).body.code, path).toBe("IMPORT_NOT_FOUND");
+  });
+});
