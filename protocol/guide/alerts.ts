@@ -136,6 +136,12 @@ export const alerts: Guide<"alerts"> = {
     output: { ...rule, threshold: 95, clearThreshold: 90, version: 2 },
   },
   removeRule: { description: "Deletes the rule; its alerts resolve within seconds and stay in the list.", input: { ruleId } },
+  testRule: {
+    description:
+      "Which devices would have opened an alert by this rule in the last hours, as the preview of a new one. Only rules on `device.offline_seconds`, `device.cpu`, `device.memory` and `device.disk`: the past of other metrics is not stored.",
+    input: { ruleId },
+    output: { hours: 24, deviceCount: 0, truncated: false, firings: [] },
+  },
   preview: {
     description: "Says for which devices a rule would have opened alerts in the last hours, and when, without creating anything.",
     input: { metric: "device.disk", operator: "gt", threshold: 90, hours: 24 },

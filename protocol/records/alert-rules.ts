@@ -104,6 +104,14 @@ export const alertRuleOperations = {
     output: z.null(),
     errors: ["ALERT_RULE_NOT_FOUND"],
   }),
+  testRule: query({
+    ...write,
+    summary: "Try an alert rule that is stored",
+    rest: ["POST /alert-rules/{ruleId}/test"],
+    input: oneRule.extend({ hours: z.int().min(1).max(48).default(24) }),
+    output: AlertPreview,
+    errors: ["ALERT_RULE_NOT_FOUND"],
+  }),
   preview: query({
     ...write,
     summary: "Try an alert rule on stored data",

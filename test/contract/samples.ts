@@ -479,6 +479,7 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock, userId: str
   "alerts.createRule": async () => RULE,
   "alerts.updateRule": async (stock) => ({ ...(await ofNew("/v1/alert-rules", "ruleId", RULE)(stock)), name: "renamed" }),
   "alerts.removeRule": ofNew("/v1/alert-rules", "ruleId", RULE),
+  "alerts.testRule": ofNew("/v1/alert-rules", "ruleId", RULE),
   "alerts.preview": async () => ({ metric: "device.cpu", threshold: 90 }),
   "alerts.listSilences": nothing,
   "alerts.getSilence": newSilence,

@@ -43,6 +43,7 @@ const CONCERNS: ReadonlyMap<string, readonly (Group | Filtered)[]> = new Map<str
   ["api_key", ["apiKeys", "audit"]],
   ["export", ["dataExports"]],
   ["cost", ["costs", "audit"]],
+  ["import", ["imports", "audit"]],
   ["billing", ["billing", "audit"]],
   ["tenant", ["tenants", "account", "audit"]],
   ["account", ["account"]],

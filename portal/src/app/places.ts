@@ -59,6 +59,7 @@ export const PLACES = [
   { to: "/webhooks", word: "Webhooks", under: "/settings", key: "w", needs: "webhook:read" },
   { to: "/security", word: "Security", under: "/settings", key: "y", needs: "security:read" },
   { to: "/exports", word: "Data exports", under: "/settings", needs: "export:create" },
+  { to: "/imports", word: "Imports", under: "/settings", needs: "import:write" },
   { to: "/billing", word: "Usage and limits", under: "/settings", needs: "billing:read" },
   { to: "/nodes", word: "Platform", group: "foot", icon: "platform", key: "n", needs: "administrator" },
   { to: "/account", word: "Account", group: "person", icon: "person" },

@@ -103,6 +103,16 @@ const exports = createRoute({
   path: "/exports",
   component: lazyRouteComponent(() => import("../screens/exports/exports.tsx"), "ExportsScreen"),
 });
+const imports = createRoute({
+  getParentRoute: () => root,
+  path: "/imports",
+  component: lazyRouteComponent(() => import("../screens/imports/imports.tsx"), "ImportsScreen"),
+});
+const oneImport = createRoute({
+  getParentRoute: () => root,
+  path: "/imports/$importId",
+  component: lazyRouteComponent(() => import("../screens/imports/import.tsx"), "ImportScreen"),
+});
 const keys = createRoute({
   getParentRoute: () => root,
   path: "/keys",
@@ -216,6 +226,8 @@ export const router = createRouter({
     invite,
     keys,
     exports,
+    imports,
+    oneImport,
     billing,
     settings,
     account,

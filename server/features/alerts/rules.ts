@@ -1,5 +1,5 @@
 // The handlers of rules.
-import { type AlertRule, type AlertScope, contract } from "../../../protocol/index.ts";
+import { type AlertRule, type AlertScope, contract, METRICS_WITH_HISTORY } from "../../../protocol/index.ts";
 import type { Clients, Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Handlers } from "../../core/feature.ts";
@@ -44,7 +44,10 @@ const checkEvent = ({ metric, eventType }: { readonly metric: string; readonly e
   return eventType;
 };
 
-type Names = "listRules" | "getRule" | "createRule" | "updateRule" | "removeRule" | "preview";
+type Names = "listRules" | "getRule" | "createRule" | "updateRule" | "removeRule" | "preview" | "testRule";
+
+type PastMetric = (typeof METRICS_WITH_HISTORY)[number];
+const hasHistory = (metric: AlertRule["metric"]): metric is PastMetric => (METRICS_WITH_HISTORY as readonly string[]).includes(metric);
 
 export const createRuleHandlers = ({ db, plan, knownDevices, holdFleets, eventRulesChanged }: RulesDeps): Pick<Handlers<typeof contract.alerts>, Names> => {
   const checkScope = async (tx: Tx, scope: SystemScope, devices: AlertScope | null): Promise<void> => {
@@ -101,6 +104,13 @@ export const createRuleHandlers = ({ db, plan, knownDevices, holdFleets, eventRu
         if (!(await deleteRule(tx, scope, ruleId))) throw fail("ALERT_RULE_NOT_FOUND", { ruleId });
         return null;
       }),
+    testRule: async ({ scope, fail }, { ruleId, hours }) => {
+      const rule = await findRule(db, scope, ruleId);
+      if (rule === null) throw fail("ALERT_RULE_NOT_FOUND", { ruleId });
+      const { metric } = rule;
+      if (!hasHistory(metric)) throw refused("ruleId", `the past of ${metric} is not stored`);
+      return preview(db, scope, { ...rule, metric, hours });
+    },
     preview: async ({ scope }, input) => {
       const rule = { ...input, clearThreshold: input.clearThreshold ?? clearThresholdOf(input) };
       checkClear(rule);

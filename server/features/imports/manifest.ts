@@ -44,12 +44,16 @@ const wishOf = ({ named }: ManifestSection, record: Data, names: ReadonlyMap<str
   return replaceIds(Object.fromEntries(fields), (text) => names.get(text) ?? text) as Data; // as: an object stays one
 };
 
+/** What comes with every tenant, and what nothing names, nobody can wish for. */
+const isWished = ({ named }: ManifestSection, record: Data): boolean => {
+  const name = NAMED_BY.get(named.kind);
+  return record["builtIn"] !== true && record["isDefault"] !== true && (name === undefined || (record[name] ?? null) !== null);
+};
+
 export const writeManifest = (sections: readonly ManifestSection[]): string => {
   const names = namesOf(sections);
   const shown = sections.flatMap((section): (readonly [string, unknown])[] => {
-    const wishes = section.records
-      .filter((record) => record["builtIn"] !== true && record["isDefault"] !== true)
-      .map((record) => wishOf(section, record, names));
+    const wishes = section.records.filter((record) => isWished(section, record)).map((record) => wishOf(section, record, names));
     if (section.scope === "settings") return [[section.scope, wishes[0] ?? {}]];
     return wishes.length === 0 ? [] : [[section.scope, wishes]];
   });

@@ -189,10 +189,10 @@ test("a tenant written as a manifest is unchanged by it, and makes another tenan
   const again = await source.plan(written, { conflict: "overwrite" });
   expect(again.report.filter(({ action }) => action !== "unchanged")).toEqual([]);
   const target = await open();
-  const { devices: _, ...rest } = parse(written);
+  const { devices: _devices, members: _members, ...rest } = parse(written);
   const done = await target.apply(await target.plan(stringify(rest), { conflict: "overwrite" }));
   expect(done).toMatchObject({ status: "completed" });
-  const { devices: __, ...made } = parse(await text(target));
+  const { members: _own, ...made } = parse(await text(target));
   expect(made).toEqual(rest);
 });
 
