@@ -56,8 +56,8 @@ const Actions = ({ of }: { readonly of: ImportWithActors }) => {
   const remove = useMutation(
     api.imports.remove.mutationOptions({
       onSuccess: async () => {
-        await readAgain();
         if (status !== "applying") await navigate({ to: "/imports" });
+        await readAgain();
       },
     }),
   );
