@@ -80,7 +80,7 @@ export const costs = group({
       input: z.strictObject({
         window: Window,
         aggregate: Aggregate.default("device"),
-        step: z.enum(["1d", "window"]).default("window").describe("`1d`: each row has its days, too."),
+        step: z.enum(["1d", "window"]).default("window").describe("`1d`: each row has its days, too, of 92 days at most."),
         includeIdle: z.boolean().default(true).describe("False: only what apps used, and what all share."),
         limit: z.int().min(1).max(500).default(100).describe("Rows. What is beyond is one more, `__other__`."),
       }),

@@ -3,7 +3,7 @@ import type { CostAllocationRow } from "../../../protocol/index.ts";
 import { isLimited } from "../../core/access.ts";
 import type { Tx } from "../../core/database.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import type { DayWindow } from "./days.ts";
+import type { DayWindow, Periods } from "./days.ts";
 import { partsInMinor, shareOut, toMinor } from "./money.ts";
 import { addParts, combine, FREE, type Money, totalOf } from "./parts.ts";
 import { appNames, type CostDevice, deploymentNames, findCostDevices, findCostFleets } from "./store/names.ts";
@@ -17,6 +17,7 @@ const SHARED_DEVICE = "";
 
 export interface AllocationQuery {
   readonly window: DayWindow;
+  readonly periods: Periods;
   readonly aggregate: string;
   readonly includeIdle: boolean;
   readonly withDays: boolean;
@@ -49,14 +50,14 @@ const groupingOf = async (tx: Tx, scope: SystemScope, aggregate: string, devices
   return { groupOf: ({ tags }) => tags.find((tag) => tag.startsWith(prefix)) ?? "__untagged__", names: new Map() };
 };
 
-const byDevices = async (tx: Tx, scope: SystemScope, { window, aggregate, includeIdle }: AllocationQuery): Promise<Found> => {
+const byDevices = async (tx: Tx, scope: SystemScope, { window, periods, aggregate, includeIdle }: AllocationQuery): Promise<Found> => {
   const devices = await findCostDevices(tx, scope);
   const { groupOf, names } = await groupingOf(tx, scope, aggregate, devices);
   const keys = new Map(devices.map((device) => [device.deviceId, groupOf(device)]));
   const shared: KeyOfDevice = new Map(isLimited(scope) ? [] : [[SHARED_DEVICE, SHARED]]);
   const sums = includeIdle
-    ? await sumDevices(tx, scope, window, new Map([...keys, ...shared]))
-    : [...(await sumUsed(tx, scope, window, keys)), ...(await sumDevices(tx, scope, window, shared))];
+    ? await sumDevices(tx, scope, periods, new Map([...keys, ...shared]))
+    : [...(await sumUsed(tx, scope, periods, keys)), ...(await sumDevices(tx, scope, periods, shared))];
   const chosen = (wanted: readonly string[]): KeyOfDevice => {
     const asked = new Set(wanted);
     return new Map([...keys].filter(([, key]) => asked.has(key)));
@@ -79,12 +80,12 @@ const minus = (all: Sum, used: readonly Sum[]): Sum => {
   return { key: IDLE, parts, total, idle: total, minutes: null };
 };
 
-const byApps = async (tx: Tx, scope: SystemScope, { window, aggregate, includeIdle }: AllocationQuery): Promise<Found> => {
+const byApps = async (tx: Tx, scope: SystemScope, { window, periods, aggregate, includeIdle }: AllocationQuery): Promise<Found> => {
   const by = aggregate === "app" ? "app" : "deployment";
   const deviceIds = isLimited(scope) ? (await findCostDevices(tx, scope)).map(({ deviceId }) => deviceId) : null;
-  const used = await sumApps(tx, scope, window, { by, deviceIds });
+  const used = await sumApps(tx, scope, periods, { by, deviceIds });
   const shared: KeyOfDevice = new Map(deviceIds === null ? [[SHARED_DEVICE, SHARED]] : []);
-  const sums = [...used, ...(await sumDevices(tx, scope, window, shared))];
+  const sums = [...used, ...(await sumDevices(tx, scope, periods, shared))];
   if (includeIdle) sums.push(minus(await sumAll(tx, scope, window, deviceIds), used));
   return {
     deviceIds,

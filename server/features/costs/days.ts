@@ -56,3 +56,28 @@ export const windowOf = (window: string, today: string): DayWindow => {
 
 /** As many days, right before. */
 export const windowBefore = ({ from, to }: DayWindow): DayWindow => ({ from: addDays(from, -daysBetween(from, to)), to: addDays(from, -1) });
+
+/** A month is added up as a whole once no late measurement changes it: with the third day of the next. */
+const CLOSING_DAY = 3;
+/** The month that this day, once it is complete, closes; null: none. */
+export const monthClosedBy = (day: string): string | null => (Number(day.slice(8)) === CLOSING_DAY ? addMonths(monthOf(day), -1) : null);
+const lastClosed = (through: string): string => addMonths(monthOf(through), Number(through.slice(8)) >= CLOSING_DAY ? -1 : -2);
+
+/** A window as single days, and between them whole months that are closed. */
+export interface Periods {
+  readonly days: readonly DayWindow[];
+  /** By their first days; both count. Null: none. */
+  readonly months: { readonly first: string; readonly last: string } | null;
+}
+export const periodsOf = (window: DayWindow, through: string | null): Periods => {
+  const { from, to } = window;
+  const first = from === firstOf(monthOf(from)) ? monthOf(from) : addMonths(monthOf(from), 1);
+  const whole = to === lastOf(monthOf(to)) ? monthOf(to) : addMonths(monthOf(to), -1);
+  const last = through === null || whole < lastClosed(through) ? whole : lastClosed(through);
+  if (through === null || first > last) return { days: [window], months: null };
+  const days = [
+    { from, to: addDays(firstOf(first), -1) },
+    { from: addDays(lastOf(last), 1), to },
+  ];
+  return { days: days.filter((each) => each.from <= each.to), months: { first: firstOf(first), last: firstOf(last) } };
+};

@@ -8,7 +8,7 @@ import type { SystemScope } from "../../core/scope.ts";
 import type { Feature } from "../kit.ts";
 import { allocate, costsOf } from "./allocation.ts";
 import { type BudgetsDeps, createBudgets } from "./budgets.ts";
-import { addDays, type DayWindow, dayOf, firstOf, monthOf, windowBefore, windowOf } from "./days.ts";
+import { addDays, type DayWindow, dayOf, daysBetween, firstOf, monthOf, periodsOf, windowBefore, windowOf } from "./days.ts";
 import { BASIS_DAYS, ENOUGH_DAYS, forecastMonths } from "./forecast-rules.ts";
 import { createLedger, type LedgerDeps } from "./ledger.ts";
 import { minorDigitsOf, toMinor } from "./money.ts";
@@ -16,7 +16,10 @@ import { createRatesHandlers, type RatesDeps } from "./rates.ts";
 import { countBudgets } from "./store/budgets.ts";
 import { findCostDevices } from "./store/names.ts";
 import { latestRates, ledgerThrough } from "./store/rates.ts";
-import { allDays, basisDays, sumAll } from "./store/reports.ts";
+import { allDays, basisDays, countDevices, sumAll } from "./store/reports.ts";
+
+/** Each row with so many days at most. */
+const MAX_STEPS = 92;
 
 export type CostsDeps = BudgetsDeps & RatesDeps & Omit<LedgerDeps, "lookAtBudgets">;
 
@@ -50,13 +53,15 @@ export const createCosts = (deps: CostsDeps): Feature<typeof contract.costs> => 
           const window = windowOf(asked, dayOf(clock.now()));
           const inCurrency = await currencyOf(tx, scope);
           const deviceIds = await seen(tx, scope);
-          const { devices, ...sum } = await sumAll(tx, scope, window, deviceIds);
+          const sum = await sumAll(tx, scope, window, deviceIds);
+          const through = await ledgerThrough(tx, scope);
+          const devices = await countDevices(tx, scope, periodsOf(window, through), deviceIds);
           const before = windowBefore(window);
           const previous = await sumAll(tx, scope, before, deviceIds);
           const days = await allDays(tx, scope, window, deviceIds);
           const minorOf = (money: bigint): number => toMinor(money, inCurrency.minorDigits);
           return {
-            window: shown(window, await ledgerThrough(tx, scope)),
+            window: shown(window, through),
             ...inCurrency,
             ...costsOf(sum, inCurrency.minorDigits),
             devices,
@@ -64,14 +69,18 @@ export const createCosts = (deps: CostsDeps): Feature<typeof contract.costs> => 
             days: days.map(({ day, total, idle }) => ({ date: day, totalCost: minorOf(total), idleCost: minorOf(idle) })),
           };
         }),
-      allocation: ({ scope }, { window: asked, aggregate, step, includeIdle, limit }) =>
+      allocation: ({ scope, fail }, { window: asked, aggregate, step, includeIdle, limit }) =>
         db.tx(async (tx) => {
           const window = windowOf(asked, dayOf(clock.now()));
           const inCurrency = await currencyOf(tx, scope);
           const { minorDigits } = inCurrency;
-          const { totalCost, rows } = await allocate(tx, scope, { window, aggregate, includeIdle, withDays: step === "1d", limit, minorDigits });
+          if (step === "1d" && daysBetween(window.from, window.to) > MAX_STEPS)
+            throw fail("COST_WINDOW_INVALID", { window: asked, problem: `with step=1d at most ${MAX_STEPS} days` });
+          const through = await ledgerThrough(tx, scope);
+          const periods = periodsOf(window, through);
+          const { totalCost, rows } = await allocate(tx, scope, { window, periods, aggregate, includeIdle, withDays: step === "1d", limit, minorDigits });
           const basis = aggregate === "app" || aggregate === "deployment" || !includeIdle ? "declared" : "measured";
-          return { window: shown(window, await ledgerThrough(tx, scope)), aggregate, step, includeIdle, basis, ...inCurrency, totalCost, rows };
+          return { window: shown(window, through), aggregate, step, includeIdle, basis, ...inCurrency, totalCost, rows };
         }),
       forecast: ({ scope }, { months }) =>
         db.tx(async (tx) => {

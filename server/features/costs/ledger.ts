@@ -6,12 +6,13 @@ import type { SystemScope } from "../../core/scope.ts";
 import { groupBy } from "../../core/structures/group-by.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { FeatureKit } from "../kit.ts";
-import { addDays, dayOf, MAX_WINDOW_DAYS } from "./days.ts";
+import { addDays, dayOf, firstOf, MAX_WINDOW_DAYS, monthClosedBy } from "./days.ts";
 import { type Money, totalOf } from "./parts.ts";
 import { type AppUse, type CalendarDay, calendarDay, type DeviceUse, priceApps, priceDevice, type RatesOfDay, sharedOf } from "./pricing.ts";
 import {
   type AppSpan,
   claimLedger,
+  closeMonth,
   completeDay,
   completeLedger,
   findAppsOf,
@@ -21,6 +22,7 @@ import {
   type PricedDevice,
   saveApps,
   saveDevices,
+  saveTotals,
 } from "./store/ledger.ts";
 import { ratesOfDay, ratesOn } from "./store/rates.ts";
 
@@ -106,7 +108,10 @@ export const createLedger = ({ db, clock, requirementsOf, lookAtBudgets }: Ledge
     const day = addDays(claimed.through, 1);
     if (day === upTo) for (let back = AGAIN_DAYS; back > 0; back -= 1) await addUp(scope, addDays(day, -back), false, signal);
     await addUp(scope, day, true, signal);
+    const month = monthClosedBy(day);
     await db.tx(async (tx) => {
+      await saveTotals(tx, scope, addDays(day, -AGAIN_DAYS), day);
+      if (month !== null) await closeMonth(tx, scope, firstOf(month));
       await lookAtBudgets(tx, scope, day);
       await completeLedger(tx, scope, day);
     });

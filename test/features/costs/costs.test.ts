@@ -206,7 +206,8 @@ describe("the ledger", () => {
   test("is carried on by another node when the one that has it is gone", async () => {
     const { tenantId, get } = await openFleet();
     await world.sql.query("update cost_ledgers set through = through - 3, lease_until = now() + interval '10 minutes' where tenant_id = $1", [tenantId]);
-    await world.sql.query("delete from cost_days where tenant_id = $1 and day > $2::date", [tenantId, addDays(YESTERDAY, -3)]);
+    for (const table of ["cost_days", "cost_totals"])
+      await world.sql.query(`delete from ${table} where tenant_id = $1 and day > $2::date`, [tenantId, addDays(YESTERDAY, -3)]);
     const { days } = await get("/costs/summary?window=10d");
     expect(days).toHaveLength(7);
     await world.sql.query("update cost_ledgers set lease_until = now() where tenant_id = $1", [tenantId]);
@@ -225,6 +226,28 @@ describe("the ledger", () => {
     const { rows } = await world.sql.query("select device_id from cost_days where tenant_id = $1 and day = $2::date", [tenantId, YESTERDAY]);
     expect(rows).toEqual([{ device_id: "" }]);
   });
+});
+
+test("a window with whole months is read from their sums, and has what its days have", async () => {
+  const costs = await openCosts(world);
+  const since = addDays(YESTERDAY, -69);
+  const id = await costs.machine({ tags: ["site:porto"] });
+  await costs.measured(
+    id,
+    Array.from({ length: 70 }, (_, back) => addDays(YESTERDAY, -back)),
+  );
+  await costs.app(id);
+  await costs.rates({ sharedMonthly: 901, validFrom: since, device: MINI_PC });
+  await addUp(world);
+  const sum = async (table: string): Promise<bigint> =>
+    BigInt((await world.sql.query(`select sum(total)::text as sum from ${table} where tenant_id = $1`, [costs.tenantId])).rows[0].sum);
+  expect(await sum("cost_months")).toBeGreaterThan(0n);
+  expect(await sum("cost_totals")).toBe(await sum("cost_days"));
+  const days = Number((await sum("cost_days")) + 5_000n) / 10_000;
+  for (const aggregate of AGGREGATES)
+    expect((await costs.get(`/costs/allocation?window=70d&aggregate=${aggregate}`)).totalCost, aggregate).toBe(Math.floor(days));
+  expect(await costs.get("/costs/summary?window=70d")).toMatchObject({ totalCost: Math.floor(days), devices: 1 });
+  expect((await costs.call("GET", "/costs/allocation?window=93d&step=1d")).body.code).toBe("COST_WINDOW_INVALID");
 });
 
 describe("rates", () => {

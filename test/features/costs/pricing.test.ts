@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { DeviceRates } from "../../../protocol/index.ts";
-import { addDays, addMonths, lastOf, windowBefore, windowOf } from "../../../server/features/costs/days.ts";
+import { addDays, addMonths, lastOf, periodsOf, windowBefore, windowOf } from "../../../server/features/costs/days.ts";
 import { type BasisDay, forecastMonth } from "../../../server/features/costs/forecast-rules.ts";
 import { priceBatch } from "../../../server/features/costs/ledger.ts";
 import { dayShare, fromDecimal, isCurrency, minorDigitsOf, shareOut, toMinor } from "../../../server/features/costs/money.ts";
@@ -236,6 +236,40 @@ describe("a forecast", () => {
   });
   test("without days expects nothing more", () => {
     expect(forecastMonth(basis([]), "2026-11")).toMatchObject({ expected: 20_000_000n, low: 20_000_000n, high: 20_000_000n });
+  });
+});
+
+describe("the periods of a window", () => {
+  const july = { first: "2026-07-01", last: "2026-07-01" };
+  test.each([
+    [
+      "2026-06-10",
+      "2026-08-20",
+      "2026-08-20",
+      [
+        ["2026-06-10", "2026-06-30"],
+        ["2026-08-01", "2026-08-20"],
+      ],
+      july,
+    ],
+    ["2026-07-01", "2026-07-31", "2026-08-03", [], july],
+    ["2026-07-01", "2026-07-31", "2026-08-02", [["2026-07-01", "2026-07-31"]], null],
+    ["2026-07-02", "2026-07-31", "2026-09-01", [["2026-07-02", "2026-07-31"]], null],
+    ["2026-07-01", "2026-08-31", "2026-09-02", [["2026-08-01", "2026-08-31"]], july],
+    ["2026-07-01", "2026-07-31", null, [["2026-07-01", "2026-07-31"]], null],
+    [
+      "2025-12-31",
+      "2026-02-01",
+      "2026-03-01",
+      [
+        ["2025-12-31", "2025-12-31"],
+        ["2026-02-01", "2026-02-01"],
+      ],
+      { first: "2026-01-01", last: "2026-01-01" },
+    ],
+  ] as const)("%s to %s, added up through %s", (from, to, through, days, months) => {
+    const periods = periodsOf({ from, to }, through);
+    expect(periods).toEqual({ days: days.map(([first, last]) => ({ from: first, to: last })), months });
   });
 });
 

@@ -185,13 +185,49 @@ export const saveApps = async (
   ]);
 };
 
-const forget = (table: string): string =>
-  `delete from ${table} where ctid = any(array(select ctid from ${table} where day < $1::date limit $2)) returning 1 as one`;
+const SUMS = [...COST_PARTS, "idle", "total"] as const;
+const added = (names: readonly string[]): string => names.map((name) => `sum(c.${name})::bigint`).join(", ");
+const TOTAL_COLUMNS = ["minutes", ...SUMS];
+const SAVE_TOTALS = statement(
+  "costs.saveTotals",
+  `insert into cost_totals (tenant_id, day, ${listed(TOTAL_COLUMNS)})
+   select $1, c.day, ${added(TOTAL_COLUMNS)} from cost_days c where c.tenant_id = $1 and c.day between $2::date and $3::date group by c.day
+   on conflict (tenant_id, day) do update set ${replaced(TOTAL_COLUMNS)} where ${differs("cost_totals", TOTAL_COLUMNS)}`,
+);
+/** Adds up what all devices cost on each of these days. */
+export const saveTotals = async (tx: SqlTx, { tenantId }: SystemScope, from: string, to: string): Promise<void> => {
+  await tx.query(SAVE_TOTALS, [tenantId, from, to]);
+};
+
+const IN_MONTH = "c.tenant_id = $1 and c.day >= $2::date and c.day < ($2::date + interval '1 month')::date";
+const CLOSE_DEVICES = statement(
+  "costs.closeDevices",
+  `insert into cost_months (tenant_id, month, device_id, minutes, ${listed(SUMS)})
+   select $1, $2::date, c.device_id, sum(c.minutes)::int, ${added(SUMS)} from cost_days c where ${IN_MONTH} group by c.device_id on conflict do nothing`,
+);
+const APP_SUMS = [...APP_PARTS, "total"];
+const CLOSE_APPS = statement(
+  "costs.closeApps",
+  `insert into cost_app_months (tenant_id, month, device_id, app_id, deployment_id, ${listed(APP_SUMS)})
+   select $1, $2::date, c.device_id, c.app_id, max(c.deployment_id), ${added(APP_SUMS)} from cost_app_days c where ${IN_MONTH} group by c.device_id, c.app_id
+   on conflict do nothing`,
+);
+/** Adds up a month whose days do not change any more. */
+export const closeMonth = async (tx: SqlTx, { tenantId }: SystemScope, firstDay: string): Promise<void> => {
+  for (const text of [CLOSE_DEVICES, CLOSE_APPS]) await tx.query(text, [tenantId, firstDay]);
+};
+
+const forget = (table: string, column = "day"): string =>
+  `delete from ${table} where ctid = any(array(select ctid from ${table} where ${column} < $1::date limit $2)) returning 1 as one`;
 const FORGET_DEVICES = statement<{ readonly one: number }>("costs.forgetDevices", forget("cost_days"));
 const FORGET_APPS = statement<{ readonly one: number }>("costs.forgetApps", forget("cost_app_days"));
+const FORGET_MONTHS = statement<{ readonly one: number }>("costs.forgetMonths", forget("cost_months", "month"));
+const FORGET_APP_MONTHS = statement<{ readonly one: number }>("costs.forgetAppMonths", forget("cost_app_months", "month"));
+const FORGET_TOTALS = statement<{ readonly one: number }>("costs.forgetTotals", forget("cost_totals"));
+const FORGET = [FORGET_DEVICES, FORGET_APPS, FORGET_MONTHS, FORGET_APP_MONTHS, FORGET_TOTALS];
 /** True when there may be more. */
 export const forgetDaysBefore = async (db: SqlTx, day: string, limit: number): Promise<boolean> => {
   const counts = [];
-  for (const text of [FORGET_DEVICES, FORGET_APPS]) counts.push((await db.query(text, [day, limit])).length);
+  for (const text of FORGET) counts.push((await db.query(text, [day, limit])).length);
   return counts.includes(limit);
 };

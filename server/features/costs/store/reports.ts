@@ -2,7 +2,7 @@
 import type { SqlTx } from "../../../core/events.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
-import type { DayWindow } from "../days.ts";
+import type { DayWindow, Periods } from "../days.ts";
 import type { BasisDay } from "../forecast-rules.ts";
 import { COST_PARTS, type CostPart, type Money, type Parts } from "../parts.ts";
 
@@ -35,54 +35,72 @@ const PARTS_OF_APPS = COST_PARTS.filter((part) => part !== "shared");
 const DEVICE_SUMS = `${[...COST_PARTS, "total", "idle"].map(sum).join(", ")}, coalesce(sum(c.minutes), 0)::float8 as minutes`;
 const APP_SUMS = `${[...PARTS_OF_APPS, "total"].map(sum).join(", ")}, '0' as shared, '0' as idle, null::float8 as minutes`;
 const WINDOW = "c.tenant_id = $1 and c.day between $2::date and $3::date";
-const KEYS = "unnest($4::text[], $5::text[]) as k(device_id, key)";
+const DAYS_KEYS = "unnest($4::text[], $5::text[]) as k(device_id, key)";
+const KEYS = "unnest($6::text[], $7::text[]) as k(device_id, key)";
+/** The ledger in these days, and the sums of these months: their rows mean the same. */
+const ledger = (kind: "days" | "app_days", columns: readonly string[]): string => {
+  const names = columns.map((name) => `l.${name}`).join(", ");
+  return `(select ${names} from unnest($2::date[], $3::date[]) as r(since, until) join cost_${kind} l on l.tenant_id = $1 and l.day between r.since and r.until
+     union all select ${names} from cost_${kind.replace("days", "months")} l where l.tenant_id = $1 and l.month between $4::date and $5::date) c`;
+};
+const DEVICE_LEDGER = ledger("days", ["device_id", "minutes", ...COST_PARTS, "total", "idle"]);
+const APP_LEDGER = ledger("app_days", ["device_id", "app_id", "deployment_id", ...PARTS_OF_APPS, "total"]);
 
 const SUM_DEVICES = statement<TextSum>(
   "costs.sumDevices",
-  `select k.key, ${DEVICE_SUMS} from cost_days c join ${KEYS} on k.device_id = c.device_id where ${WINDOW} group by k.key`,
+  `select k.key, ${DEVICE_SUMS} from ${DEVICE_LEDGER} join ${KEYS} on k.device_id = c.device_id group by k.key`,
 );
-const SUM_USED = statement<TextSum>(
-  "costs.sumUsed",
-  `select k.key, ${APP_SUMS} from cost_app_days c join ${KEYS} on k.device_id = c.device_id where ${WINDOW} group by k.key`,
-);
+const SUM_USED = statement<TextSum>("costs.sumUsed", `select k.key, ${APP_SUMS} from ${APP_LEDGER} join ${KEYS} on k.device_id = c.device_id group by k.key`);
 const byApp = (key: string): string =>
-  `select ${key} as key, ${APP_SUMS} from cost_app_days c where ${WINDOW} and ($4::text[] is null or c.device_id = any($4::text[])) group by 1`;
+  `select ${key} as key, ${APP_SUMS} from ${APP_LEDGER} where $6::text[] is null or c.device_id = any($6::text[]) group by 1`;
 const SUM_APPS = statement<TextSum>("costs.sumApps", byApp("c.app_id"));
 const SUM_DEPLOYMENTS = statement<TextSum>("costs.sumDeployments", byApp("coalesce(c.deployment_id, '__unallocated__')"));
-const SUM_ALL = statement<TextSum & { readonly devices: number }>(
-  "costs.sumAll",
-  `select '' as key, ${DEVICE_SUMS}, count(distinct nullif(c.device_id, ''))::int as devices from cost_days c
-    where ${WINDOW} and ($4::text[] is null or c.device_id = any($4::text[]))`,
+const SUM_ALL = statement<TextSum>("costs.sumAll", `select '' as key, ${DEVICE_SUMS} from cost_totals c where ${WINDOW}`);
+const SUM_SOME = statement<TextSum>("costs.sumSome", `select '' as key, ${DEVICE_SUMS} from ${DEVICE_LEDGER} where c.device_id = any($6::text[])`);
+const COUNT_DEVICES = statement<{ readonly devices: number }>(
+  "costs.countDevices",
+  `select count(distinct nullif(c.device_id, ''))::int as devices from ${DEVICE_LEDGER} where $6::text[] is null or c.device_id = any($6::text[])`,
 );
 
 /** Which key each device counts under. The device '' is what all share. */
 export type KeyOfDevice = ReadonlyMap<string, string>;
 const keyed = (keys: KeyOfDevice): readonly unknown[] => [[...keys.keys()], [...keys.values()]];
 const bounds = ({ tenantId }: SystemScope, { from, to }: DayWindow): readonly unknown[] => [tenantId, from, to];
+const inPeriods = ({ tenantId }: SystemScope, { days, months }: Periods): readonly unknown[] => [
+  tenantId,
+  days.map(({ from }) => from),
+  days.map(({ to }) => to),
+  // No month is between these two.
+  months?.first ?? "2000-01-02",
+  months?.last ?? "2000-01-01",
+];
 
-export const sumDevices = async (db: SqlTx, scope: SystemScope, window: DayWindow, keys: KeyOfDevice): Promise<readonly Sum[]> =>
-  (await db.query(SUM_DEVICES, [...bounds(scope, window), ...keyed(keys)])).map(toSum);
+export const sumDevices = async (db: SqlTx, scope: SystemScope, periods: Periods, keys: KeyOfDevice): Promise<readonly Sum[]> =>
+  (await db.query(SUM_DEVICES, [...inPeriods(scope, periods), ...keyed(keys)])).map(toSum);
 /** Only what apps used. */
-export const sumUsed = async (db: SqlTx, scope: SystemScope, window: DayWindow, keys: KeyOfDevice): Promise<readonly Sum[]> =>
-  (await db.query(SUM_USED, [...bounds(scope, window), ...keyed(keys)])).map(toSum);
+export const sumUsed = async (db: SqlTx, scope: SystemScope, periods: Periods, keys: KeyOfDevice): Promise<readonly Sum[]> =>
+  (await db.query(SUM_USED, [...inPeriods(scope, periods), ...keyed(keys)])).map(toSum);
 /** `deviceIds`: on these alone; null: on all. */
 export const sumApps = async (
   db: SqlTx,
   scope: SystemScope,
-  window: DayWindow,
+  periods: Periods,
   { by, deviceIds }: { readonly by: "app" | "deployment"; readonly deviceIds: readonly string[] | null },
-): Promise<readonly Sum[]> => (await db.query(by === "app" ? SUM_APPS : SUM_DEPLOYMENTS, [...bounds(scope, window), deviceIds])).map(toSum);
+): Promise<readonly Sum[]> => (await db.query(by === "app" ? SUM_APPS : SUM_DEPLOYMENTS, [...inPeriods(scope, periods), deviceIds])).map(toSum);
 
-export const sumAll = async (
-  db: SqlTx,
-  scope: SystemScope,
-  window: DayWindow,
-  deviceIds: readonly string[] | null,
-): Promise<Sum & { readonly devices: number }> => {
-  const [row] = await db.query(SUM_ALL, [...bounds(scope, window), deviceIds]);
+/** `deviceIds`: of these alone; null: of all, with what they share. */
+export const sumAll = async (db: SqlTx, scope: SystemScope, window: DayWindow, deviceIds: readonly string[] | null): Promise<Sum> => {
+  const [row] =
+    deviceIds === null
+      ? await db.query(SUM_ALL, bounds(scope, window))
+      : await db.query(SUM_SOME, [...inPeriods(scope, { days: [window], months: null }), deviceIds]);
   if (row === undefined) throw new Error("a sum without GROUP BY has one row");
-  return { ...toSum(row), devices: row.devices };
+  return toSum(row);
 };
+
+/** How many devices cost something. */
+export const countDevices = async (db: SqlTx, scope: SystemScope, periods: Periods, deviceIds: readonly string[] | null): Promise<number> =>
+  (await db.query(COUNT_DEVICES, [...inPeriods(scope, periods), deviceIds]))[0]?.devices ?? 0;
 
 interface TextDay {
   readonly key: string;
@@ -94,11 +112,11 @@ const toDay = ({ key, day, total, idle }: TextDay): DayTotal => ({ key, day, tot
 const DAY = "to_char(c.day, 'YYYY-MM-DD') as day";
 const DEVICE_DAYS = statement<TextDay>(
   "costs.deviceDays",
-  `select k.key, ${DAY}, ${sum("total")}, ${sum("idle")} from cost_days c join ${KEYS} on k.device_id = c.device_id where ${WINDOW} group by k.key, c.day`,
+  `select k.key, ${DAY}, ${sum("total")}, ${sum("idle")} from cost_days c join ${DAYS_KEYS} on k.device_id = c.device_id where ${WINDOW} group by k.key, c.day`,
 );
 const USED_DAYS = statement<TextDay>(
   "costs.usedDays",
-  `select k.key, ${DAY}, ${sum("total")}, '0' as idle from cost_app_days c join ${KEYS} on k.device_id = c.device_id where ${WINDOW} group by k.key, c.day`,
+  `select k.key, ${DAY}, ${sum("total")}, '0' as idle from cost_app_days c join ${DAYS_KEYS} on k.device_id = c.device_id where ${WINDOW} group by k.key, c.day`,
 );
 const daysByApp = (key: string): string =>
   `select ${key} as key, ${DAY}, ${sum("total")}, '0' as idle from cost_app_days c
@@ -107,7 +125,11 @@ const APP_DAYS = statement<TextDay>("costs.appDays", daysByApp("c.app_id"));
 const DEPLOYMENT_DAYS = statement<TextDay>("costs.deploymentDays", daysByApp("coalesce(c.deployment_id, '__unallocated__')"));
 const ALL_DAYS = statement<TextDay>(
   "costs.allDays",
-  `select '' as key, ${DAY}, ${sum("total")}, ${sum("idle")} from cost_days c where ${WINDOW} and ($4::text[] is null or c.device_id = any($4::text[])) group by c.day order by c.day`,
+  `select '' as key, ${DAY}, ${sum("total")}, ${sum("idle")} from cost_totals c where ${WINDOW} group by c.day order by c.day`,
+);
+const SOME_DAYS = statement<TextDay>(
+  "costs.someDays",
+  `select '' as key, ${DAY}, ${sum("total")}, ${sum("idle")} from cost_days c where ${WINDOW} and c.device_id = any($4::text[]) group by c.day order by c.day`,
 );
 
 export const deviceDays = async (db: SqlTx, scope: SystemScope, window: DayWindow, keys: KeyOfDevice): Promise<readonly DayTotal[]> =>
@@ -120,8 +142,10 @@ export const appDays = async (
   window: DayWindow,
   { by, deviceIds, keys }: { readonly by: "app" | "deployment"; readonly deviceIds: readonly string[] | null; readonly keys: readonly string[] },
 ): Promise<readonly DayTotal[]> => (await db.query(by === "app" ? APP_DAYS : DEPLOYMENT_DAYS, [...bounds(scope, window), deviceIds, keys])).map(toDay);
-export const allDays = async (db: SqlTx, scope: SystemScope, window: DayWindow, deviceIds: readonly string[] | null): Promise<readonly DayTotal[]> =>
-  (await db.query(ALL_DAYS, [...bounds(scope, window), deviceIds])).map(toDay);
+export const allDays = async (db: SqlTx, scope: SystemScope, window: DayWindow, deviceIds: readonly string[] | null): Promise<readonly DayTotal[]> => {
+  const values = bounds(scope, window);
+  return (await (deviceIds === null ? db.query(ALL_DAYS, values) : db.query(SOME_DAYS, [...values, deviceIds]))).map(toDay);
+};
 
 const BASIS = statement<{ readonly day: string; readonly variable: string; readonly monthly: string }>(
   "costs.basisDays",
