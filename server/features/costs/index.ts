@@ -16,7 +16,7 @@ import { createRatesHandlers, type RatesDeps } from "./rates.ts";
 import { countBudgets } from "./store/budgets.ts";
 import { findCostDevices } from "./store/names.ts";
 import { latestRates, ledgerThrough } from "./store/rates.ts";
-import { allDays, basisDays, countDevices, sumAll } from "./store/reports.ts";
+import { allDays, basisDays, countCostingDevices, sumAll } from "./store/reports.ts";
 
 /** Each row with so many days at most. */
 const MAX_STEPS = 92;
@@ -55,7 +55,7 @@ export const createCosts = (deps: CostsDeps): Feature<typeof contract.costs> => 
           const deviceIds = await seen(tx, scope);
           const sum = await sumAll(tx, scope, window, deviceIds);
           const through = await ledgerThrough(tx, scope);
-          const devices = await countDevices(tx, scope, periodsOf(window, through), deviceIds);
+          const devices = await countCostingDevices(tx, scope, periodsOf(window, through), deviceIds);
           const before = windowBefore(window);
           const previous = await sumAll(tx, scope, before, deviceIds);
           const days = await allDays(tx, scope, window, deviceIds);

@@ -58,7 +58,7 @@ const SUM_DEPLOYMENTS = statement<TextSum>("costs.sumDeployments", byApp("coales
 const SUM_ALL = statement<TextSum>("costs.sumAll", `select '' as key, ${DEVICE_SUMS} from cost_totals c where ${WINDOW}`);
 const SUM_SOME = statement<TextSum>("costs.sumSome", `select '' as key, ${DEVICE_SUMS} from ${DEVICE_LEDGER} where c.device_id = any($6::text[])`);
 const COUNT_DEVICES = statement<{ readonly devices: number }>(
-  "costs.countDevices",
+  "costs.countCostingDevices",
   `select count(distinct nullif(c.device_id, ''))::int as devices from ${DEVICE_LEDGER} where $6::text[] is null or c.device_id = any($6::text[])`,
 );
 
@@ -99,7 +99,7 @@ export const sumAll = async (db: SqlTx, scope: SystemScope, window: DayWindow, d
 };
 
 /** How many devices cost something. */
-export const countDevices = async (db: SqlTx, scope: SystemScope, periods: Periods, deviceIds: readonly string[] | null): Promise<number> =>
+export const countCostingDevices = async (db: SqlTx, scope: SystemScope, periods: Periods, deviceIds: readonly string[] | null): Promise<number> =>
   (await db.query(COUNT_DEVICES, [...inPeriods(scope, periods), deviceIds]))[0]?.devices ?? 0;
 
 interface TextDay {
