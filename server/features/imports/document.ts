@@ -1,6 +1,6 @@
 // Reads the document of an import: YAML that people write, or the lines of a data export with their checksums. Nothing of it is trusted.
 import { createHash, timingSafeEqual } from "node:crypto";
-import { isMap, isSeq, LineCounter, parseDocument, type YAMLMap } from "yaml";
+import { type Document, isMap, isScalar, isSeq, LineCounter, parseDocument, visit, type YAMLMap } from "yaml";
 import { AppError } from "../../core/errors.ts";
 import { isDeeperThan } from "../../core/rows/json-bounds.ts";
 import { badInputName, unstorable } from "../../core/rows/storable.ts";
@@ -10,6 +10,10 @@ const EXPORT_FORMAT = "mooring-export/1";
 const SCHEMA_VERSION = 1;
 const MAX_LINES = 5_000;
 const MAX_DEPTH = 10;
+/** YAML is read at some 500 bytes a millisecond, and nothing else runs meanwhile. */
+const MAX_MANIFEST_BYTES = 262_144;
+/** With room for those in texts. */
+const MAX_BRACKETS = 40;
 const QUOTED = 200;
 
 export type Data = Readonly<Record<string, unknown>>;
@@ -59,13 +63,61 @@ const bounded = (count: number): void => {
   if (count > MAX_LINES) throw invalid(MAX_LINES + 1, `has more than ${MAX_LINES} records`);
 };
 
+/** Brackets that are open at once. The library recurses through them, and takes seconds for a text that is nothing else. */
+const deepestBracket = (text: string): number => {
+  let [open, deepest] = [0, 0];
+  for (const sign of text) {
+    if (sign === "[" || sign === "{") open += 1;
+    else if (sign === "]" || sign === "}") open -= 1;
+    deepest = Math.max(deepest, open);
+  }
+  return deepest;
+};
+/** Such as `- - - - x`, where each sign opens a level of its own. */
+const NESTED_IN_LINE = /^[ \t]*(?:[-?:][ \t]+){12}/m;
+
+const parseYaml = (text: string, lineCounter: LineCounter): Document.Parsed => {
+  if (Buffer.byteLength(text) > MAX_MANIFEST_BYTES) throw invalid(null, `a manifest has ${MAX_MANIFEST_BYTES} bytes at most`);
+  if (deepestBracket(text) > MAX_BRACKETS || NESTED_IN_LINE.test(text)) throw invalid(null, `is nested deeper than ${MAX_DEPTH} levels`);
+  try {
+    // Its own look for a name that stands twice, and its sentences about many errors, take minutes for a hundred thousand of them.
+    return parseDocument(text, { lineCounter, uniqueKeys: false, prettyErrors: false, version: "1.2", schema: "core", merge: false, logLevel: "error" });
+  } catch {
+    // The library recurses, and a text of a million brackets is deeper than the stack.
+    throw invalid(null, "cannot be read");
+  }
+};
+
+/** Aliases would let a small text stand for a large one; a name is a text. */
+const refuseOddNodes = (parsed: Document.Parsed, lineOf: (node: unknown) => number): void =>
+  visit(parsed, {
+    Map: (_key, { items }) => {
+      const names = new Set<unknown>();
+      for (const { key } of items) {
+        const name = isScalar(key) ? key.value : undefined;
+        if (names.has(name)) throw invalid(lineOf(key), `names ${String(name)} twice`);
+        names.add(name);
+      }
+    },
+    Alias: (_key, node) => {
+      throw invalid(lineOf(node), "aliases are not taken; write the value out");
+    },
+    Pair: (_key, { key }) => {
+      if (!isScalar(key) || typeof key.value !== "string") throw invalid(lineOf(key), "the name of a field must be a text");
+    },
+    Scalar: (_key, node) => {
+      if (typeof node.value === "object" && node.value !== null) throw invalid(lineOf(node), "has a value of an unknown type");
+    },
+  });
+
 const readManifest = (text: string, { kindOf }: DocumentDeps): ReadDocument => {
   const counter = new LineCounter();
-  const parsed = parseDocument(text, { lineCounter: counter, uniqueKeys: true, version: "1.2", schema: "core", merge: false });
+  const parsed = parseYaml(text, counter);
   const [error] = parsed.errors;
-  if (error !== undefined) throw invalid(error.linePos?.[0].line ?? null, error.message.split("\n")[0] ?? "cannot be read");
+  if (error !== undefined) throw invalid(counter.linePos(error.pos[0]).line, error.message.split("\n")[0] ?? "cannot be read");
   if (!isMap(parsed.contents)) throw invalid(1, "must begin with `format: mooring-manifest/1` and have sections of records");
   const lineOf = (node: unknown): number => counter.linePos((node as { range?: readonly number[] | null }).range?.[0] ?? 0).line;
+  refuseOddNodes(parsed, lineOf);
   const root = parsed.contents as YAMLMap<{ value?: unknown }, unknown>;
   const format = parsed.get("format");
   if (format !== MANIFEST_FORMAT) throw unsupported(format, MANIFEST_FORMAT);
@@ -79,8 +131,7 @@ const readManifest = (text: string, { kindOf }: DocumentDeps): ReadDocument => {
     if (nodes === null) throw invalid(lineOf(key), `${section} must be a list`);
     for (const node of nodes) {
       const line = lineOf(node ?? key);
-      // Aliases would let a small text stand for a large one.
-      const data = (node as { toJS?: (doc: unknown, options: object) => unknown } | null)?.toJS?.(parsed, { maxAliasCount: 0 }) ?? null;
+      const data = (node as { toJS?: (doc: unknown) => unknown } | null)?.toJS?.(parsed) ?? null;
       lines.push({ n: lines.length + 1, line, kind, id: null, data: checked(line, data) });
       bounded(lines.length);
     }
