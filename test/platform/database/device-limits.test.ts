@@ -22,7 +22,7 @@ const MODELS = Object.values(Prisma.ModelName)
   .map((name) => name.charAt(0).toLowerCase() + name.slice(1));
 const snake = (text: string): string => text.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 const tableOf = (model: string): string =>
-  ({ devicePresence: "device_presence", queuedCommand: "command_queue" })[model] ?? `${snake(model)}s`.replace(/ys$/, "ies");
+  ({ devicePresence: "device_presence", queuedCommand: "command_queue" })[model] ?? `${snake(model)}s`.replace(/([^aeo])ys$/, "$1ies");
 
 let db: Db;
 const tenantId = newId("ten");

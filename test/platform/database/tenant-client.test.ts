@@ -48,8 +48,9 @@ const sampleOf = ({ type, name }: Column, salt: string): unknown => {
   if (type === "jsonb") return { salt };
   if (type.startsWith("timestamp")) return new Date("2030-01-01T00:00:00.000Z");
   if (type === "boolean") return false;
-  // Another number for each salt: a number may be all that tells two rows' keys apart.
-  return Buffer.from(salt).reduce((sum, byte) => sum + byte, 0);
+  // Another number for each salt: a number, or a day, may be all that tells two rows' keys apart.
+  const number = Buffer.from(salt).reduce((sum, byte) => sum + byte, 0);
+  return type === "date" ? new Date(Date.UTC(2030, 0, number)) : number;
 };
 
 const rowOf = (model: string, tenantId: string, salt = tenantId): Row => {
