@@ -131,6 +131,7 @@ describe("manifests", () => {
     expect((await mooring("plan", file)).code).toBe(0);
     await writeFile(file, fleets("two"));
     const drift = JSON.parse((await mooring("plan", file, "--json")).out);
+    expect((await ask("GET", "/imports")).filter(({ mode }: { mode: string }) => mode === "dry_run")).toEqual([]);
     expect(drift.report).toMatchObject([{ action: "update", changes: [{ field: "selector" }] }]);
     await writeFile(file, `${fleets("two")}  - name: dangling\n    updatePolicyId: update-policy/none\n`);
     expect(await mooring("apply", file, "--strict")).toMatchObject({ code: 1, out: expect.stringContaining("! fleet dangling") });

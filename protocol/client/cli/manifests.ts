@@ -54,6 +54,8 @@ const plan: CliCommand = {
   run: async (call) => {
     const found = await planned(call, "dry_run");
     shown(call, found);
+    // Nobody applies it, and a job makes one each night.
+    await found.mooring.imports.remove.mutate({ importId: found.plan.importId });
     return found.lines.every(({ action }) => action === "unchanged" || action === "skip") ? DONE : FAILED;
   },
 };
