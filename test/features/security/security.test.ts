@@ -83,8 +83,11 @@ describe.concurrent("an act", () => {
     await times(6, () => world.call(forger, "GET", "/v1/agent/me", from(newAddress())));
     await eventually(async () => expect((await eventsAbout(device.deviceId, "signature.invalid_burst"))[0]?.details.count).toBe(6));
     const forged = { ...other, identity: { ...other.identity, secret: "wrong" } };
-    await times(6, () => online({ url: world.url.replace(/^http/, "ws"), clock: { now: () => new Date() } }, forged).catch(() => undefined));
-    await eventually(async () => expect((await eventsAbout(other.deviceId, "signature.invalid_burst"))[0]?.details).toMatchObject({ operation: "socket" }));
+    await eventually(async () => {
+      // On a busy machine a socket may be given up before it has said who it is.
+      await times(6, () => online({ url: world.url.replace(/^http/, "ws"), clock: { now: () => new Date() } }, forged).catch(() => undefined));
+      expect((await eventsAbout(other.deviceId, "signature.invalid_burst"))[0]?.details).toMatchObject({ operation: "socket" });
+    });
   });
 
   test("that wants the identity of a living device is a takeover attempt, and with permission a changed fingerprint", async () => {
