@@ -3,6 +3,7 @@ import type { CostAllocationRow } from "../../../protocol/index.ts";
 import { isLimited } from "../../core/access.ts";
 import type { Tx } from "../../core/database.ts";
 import type { SystemScope } from "../../core/scope.ts";
+import { groupBy } from "../../core/structures/group-by.ts";
 import type { DayWindow, Periods } from "./days.ts";
 import { partsInMinor, shareOut, toMinor } from "./money.ts";
 import { addParts, combine, FREE, type Money, totalOf } from "./parts.ts";
@@ -136,12 +137,6 @@ const readDays = async (
   return keys.includes(OTHER) ? [...shown, ...daysOfOther(await allDays(tx, scope, window, deviceIds), shown, includeIdle)] : shown;
 };
 
-const byRow = (days: readonly DayTotal[]): ReadonlyMap<string, readonly DayTotal[]> => {
-  const rows = new Map<string, DayTotal[]>();
-  for (const day of days) rows.set(day.key, [...(rows.get(day.key) ?? []), day]);
-  return rows;
-};
-
 /** A row's days add up to the row. */
 const daysInMinor = (days: readonly DayTotal[], total: number): { readonly date: string; readonly totalCost: number }[] => {
   const sorted = [...days].sort((a, b) => (a.day < b.day ? -1 : 1));
@@ -187,7 +182,7 @@ export const allocate = async (
   );
   const keys = rows.map(({ key }) => key);
   const names = await found.nameOf(keys);
-  const dated = byRow(withDays ? await readDays(tx, scope, { ...asked, keys }, found) : []);
+  const dated = groupBy(withDays ? await readDays(tx, scope, { ...asked, keys }, found) : [], ({ key }) => key);
   return {
     totalCost,
     rows: rows.map((row, at) => {

@@ -8,8 +8,8 @@ import { newId } from "../../core/ids.ts";
 import { pageWithActors, withActor } from "../../core/people/actors.ts";
 import { actorOf, type SystemScope } from "../../core/scope.ts";
 import type { FeatureKit } from "../kit.ts";
-import { addDays, dayOf, firstOf, monthOf } from "./days.ts";
-import { BASIS_DAYS, ENOUGH_DAYS, forecastMonth } from "./forecast-rules.ts";
+import { dayOf, firstOf, monthOf } from "./days.ts";
+import { ENOUGH_DAYS, forecastMonth } from "./forecast-rules.ts";
 import { fromMinor, minorDigitsOf, toMinor } from "./money.ts";
 import type { Money } from "./parts.ts";
 import {
@@ -23,12 +23,13 @@ import {
   insertNotices,
   keepNotices,
   pageOfBudgets,
+  type Reached,
   saveFigures,
   toBudget,
   updateBudget,
 } from "./store/budgets.ts";
 import { findCostDevices, findCostFleets } from "./store/names.ts";
-import { latestRates, ledgerThrough } from "./store/rates.ts";
+import { currencyOf, ledgerThrough } from "./store/rates.ts";
 import { basisDays, sumAll } from "./store/reports.ts";
 
 const MAX_BUDGETS = 1_000;
@@ -72,7 +73,7 @@ const figuresOf = async (tx: Tx, scope: SystemScope, watched: BudgetScope, at: {
   if (through === null) return { month, spent: 0n, expected: null, through };
   const deviceIds = await devicesOf(tx, scope, watched);
   const { total: spent } = await sumAll(tx, scope, { from: firstOf(month), to: through }, deviceIds);
-  const days = await basisDays(tx, scope, { from: addDays(through, 1 - BASIS_DAYS), to: through }, deviceIds);
+  const days = await basisDays(tx, scope, through, deviceIds);
   const expected = days.length < ENOUGH_DAYS ? null : forecastMonth({ days, through, today, actual: spent }, month).expected;
   return { month, spent, expected, through };
 };
@@ -80,20 +81,19 @@ const figuresOf = async (tx: Tx, scope: SystemScope, watched: BudgetScope, at: {
 type Names = "listBudgets" | "getBudget" | "createBudget" | "updateBudget" | "removeBudget";
 
 export const createBudgets = ({ db, clock, emit, plan, knownDevices, holdFleets, addAlertRule }: BudgetsDeps) => {
-  const currencyOf = async (tx: Pick<Tx, "for" | "system">, scope: SystemScope): Promise<string | null> =>
-    (await latestRates(tx, scope, 1))[0]?.currency ?? null;
   const record = (row: BudgetRow, currency: CostRates["currency"]) => {
     const minorDigits = minorDigitsOf(currency);
     return toBudget(row, currency, { minorDigits, minorOf: (money) => toMinor(money, minorDigits) });
   };
 
-  /** Compares a budget with what has been added up, and tells of the thresholds that nobody was told of. */
-  const look = async (tx: Tx, scope: SystemScope, { row, currency }: Priced, through: string | null): Promise<void> => {
+  /** Compares a budget with what has been added up, and tells of the thresholds that nobody was told of. Returns those that the month has reached. */
+  const look = async (tx: Tx, scope: SystemScope, { row, currency }: Priced, through: string | null): Promise<Reached> => {
     const { budgetId, name, amount } = row;
     const figures = await figuresOf(tx, scope, row.scope, { through, today: dayOf(clock.now()) });
     await saveFigures(tx, scope, budgetId, figures);
     const thresholds = row.thresholds.filter((threshold) => isReached(threshold, amount, figures));
-    const told = await insertNotices(tx, scope, { budgetId, month: figures.month, thresholds });
+    const reached: Reached = { budgetId, month: figures.month, thresholds };
+    const told = await insertNotices(tx, scope, reached);
     const shown = record({ ...row, ...figures, through: null }, currency);
     const { month, spent, expected } = shown;
     await emit(
@@ -102,6 +102,7 @@ export const createBudgets = ({ db, clock, emit, plan, knownDevices, holdFleets,
         happened(scope, budgetThreshold, budgetId, { ...threshold, budgetId: shown.budgetId, name, month, amount: shown.amount, spent, expected, currency }),
       ),
     );
+    return reached;
   };
 
   const checkScope = async (tx: Tx, scope: SystemScope, watched: BudgetScope): Promise<void> => {
@@ -118,9 +119,11 @@ export const createBudgets = ({ db, clock, emit, plan, knownDevices, holdFleets,
     if (row === null || currency === null) throw unknown(budgetId);
     return { row, currency };
   };
-  const lookAndRead = async (tx: Tx, scope: SystemScope, budgetId: string) => {
-    const before = await read(tx, scope, budgetId);
-    await look(tx, scope, before, await ledgerThrough(tx, scope));
+  /** A budget that was just made or changed, compared with what has been added up. */
+  const settle = async (tx: Tx, scope: SystemScope, budgetId: string) => {
+    const reached = await look(tx, scope, await read(tx, scope, budgetId), await ledgerThrough(tx, scope));
+    // A threshold that is no longer reached tells again when it is.
+    await keepNotices(tx, scope, reached);
     const { row, currency } = await read(tx, scope, budgetId);
     return record(row, currency);
   };
@@ -144,7 +147,7 @@ export const createBudgets = ({ db, clock, emit, plan, knownDevices, holdFleets,
         if ((await countBudgets(tx, scope)) === 0) await addAlertRule(tx, scope);
         const budgetId = newId("bud");
         await insertBudget(tx, scope, { ...body, budgetId, amount: fromMinor(amount, minorDigitsOf(currency)), createdBy: actorOf(scope.principal) });
-        return lookAndRead(tx, scope, budgetId);
+        return settle(tx, scope, budgetId);
       }),
     updateBudget: ({ scope, fail, commit }, { budgetId, version, amount, ...change }) =>
       commit(async (tx) => {
@@ -152,12 +155,7 @@ export const createBudgets = ({ db, clock, emit, plan, knownDevices, holdFleets,
         if (change.scope !== undefined) await checkScope(tx, scope, change.scope);
         const money = amount === undefined ? undefined : fromMinor(amount, minorDigitsOf(currency));
         if (!(await updateBudget(tx, scope, { budgetId, version, ...change, amount: money }))) throw fail("VERSION_CONFLICT", { currentVersion: row.version });
-        await lookAndRead(tx, scope, budgetId);
-        const { row: changed } = await read(tx, scope, budgetId);
-        // A threshold that is no longer reached tells again when it is.
-        const thresholds = changed.thresholds.filter((each) => isReached(each, changed.amount, changed));
-        await keepNotices(tx, scope, { budgetId, month: changed.month, thresholds });
-        return record((await read(tx, scope, budgetId)).row, currency);
+        return settle(tx, scope, budgetId);
       }),
     removeBudget: ({ scope, commit }, { budgetId }) =>
       commit(async (tx) => {

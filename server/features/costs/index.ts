@@ -1,5 +1,5 @@
 // Cost allocation and budgets: what machines cost by the tenant's own rates and their measured use, added up by the day, allocated, forecast, and compared with budgets.
-import { type CostRates, contract } from "../../../protocol/index.ts";
+import { contract } from "../../../protocol/index.ts";
 import { isLimited } from "../../core/access.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
@@ -8,14 +8,14 @@ import type { SystemScope } from "../../core/scope.ts";
 import type { Feature } from "../kit.ts";
 import { allocate, costsOf } from "./allocation.ts";
 import { type BudgetsDeps, createBudgets } from "./budgets.ts";
-import { addDays, type DayWindow, dayOf, daysBetween, firstOf, monthOf, periodsOf, windowBefore, windowOf } from "./days.ts";
-import { BASIS_DAYS, ENOUGH_DAYS, forecastMonths } from "./forecast-rules.ts";
+import { type DayWindow, dayOf, daysBetween, firstOf, monthOf, periodsOf, windowBefore, windowOf } from "./days.ts";
+import { ENOUGH_DAYS, forecastMonths } from "./forecast-rules.ts";
 import { createLedger, type LedgerDeps } from "./ledger.ts";
 import { minorDigitsOf, toMinor } from "./money.ts";
 import { createRatesHandlers, type RatesDeps } from "./rates.ts";
 import { countBudgets } from "./store/budgets.ts";
 import { findCostDevices } from "./store/names.ts";
-import { latestRates, ledgerThrough } from "./store/rates.ts";
+import { currencyOf, ledgerThrough } from "./store/rates.ts";
 import { allDays, basisDays, countCostingDevices, sumAll } from "./store/reports.ts";
 
 /** Each row with so many days at most. */
@@ -28,10 +28,10 @@ export const createCosts = (deps: CostsDeps): Feature<typeof contract.costs> => 
   const budgets = createBudgets(deps);
   const { jobs } = createLedger({ ...deps, lookAtBudgets: budgets.lookAtBudgets });
 
-  const currencyOf = async (tx: Tx, scope: SystemScope): Promise<Pick<CostRates, "currency"> & { readonly minorDigits: number }> => {
-    const [latest] = await latestRates(tx, scope, 1);
-    if (latest === undefined) throw new AppError("COST_RATES_MISSING");
-    return { currency: latest.currency, minorDigits: minorDigitsOf(latest.currency) };
+  const requireCurrency = async (tx: Tx, scope: SystemScope): Promise<{ readonly currency: string; readonly minorDigits: number }> => {
+    const currency = await currencyOf(tx, scope);
+    if (currency === null) throw new AppError("COST_RATES_MISSING");
+    return { currency, minorDigits: minorDigitsOf(currency) };
   };
   /** Null: all devices, with what all share. */
   const seen = async (tx: Tx, scope: SystemScope): Promise<readonly string[] | null> =>
@@ -51,7 +51,7 @@ export const createCosts = (deps: CostsDeps): Feature<typeof contract.costs> => 
       summary: ({ scope }, { window: asked }) =>
         db.tx(async (tx) => {
           const window = windowOf(asked, dayOf(clock.now()));
-          const inCurrency = await currencyOf(tx, scope);
+          const inCurrency = await requireCurrency(tx, scope);
           const deviceIds = await seen(tx, scope);
           const sum = await sumAll(tx, scope, window, deviceIds);
           const through = await ledgerThrough(tx, scope);
@@ -72,7 +72,7 @@ export const createCosts = (deps: CostsDeps): Feature<typeof contract.costs> => 
       allocation: ({ scope, fail }, { window: asked, aggregate, step, includeIdle, limit }) =>
         db.tx(async (tx) => {
           const window = windowOf(asked, dayOf(clock.now()));
-          const inCurrency = await currencyOf(tx, scope);
+          const inCurrency = await requireCurrency(tx, scope);
           const { minorDigits } = inCurrency;
           if (step === "1d" && daysBetween(window.from, window.to) > MAX_STEPS)
             throw fail("COST_WINDOW_INVALID", { window: asked, problem: `with step=1d at most ${MAX_STEPS} days` });
@@ -84,11 +84,11 @@ export const createCosts = (deps: CostsDeps): Feature<typeof contract.costs> => 
         }),
       forecast: ({ scope }, { months }) =>
         db.tx(async (tx) => {
-          const { currency, minorDigits } = await currencyOf(tx, scope);
+          const { currency, minorDigits } = await requireCurrency(tx, scope);
           const deviceIds = await seen(tx, scope);
           const today = dayOf(clock.now());
           const through = await ledgerThrough(tx, scope);
-          const days = through === null ? [] : await basisDays(tx, scope, { from: addDays(through, 1 - BASIS_DAYS), to: through }, deviceIds);
+          const days = through === null ? [] : await basisDays(tx, scope, through, deviceIds);
           const { total: actual } = await sumAll(tx, scope, { from: firstOf(monthOf(today)), to: today }, deviceIds);
           const minorOf = (money: bigint): number => toMinor(money, minorDigits);
           return {

@@ -140,7 +140,7 @@ const INSERT_NOTICES = statement<{ readonly percent: number; readonly basis: Bud
   `insert into cost_budget_notices (tenant_id, budget_id, month, percent, basis) select $1, $2, $3, n.percent, n.basis from ${threshold}
    on conflict do nothing returning percent, basis`,
 );
-interface Reached {
+export interface Reached {
   readonly budgetId: string;
   readonly month: string;
   readonly thresholds: readonly BudgetThreshold[];

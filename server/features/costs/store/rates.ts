@@ -36,6 +36,9 @@ const toRates = (row: Stored): CostRates => ({
 export const latestRates = async (db: Clients, scope: SystemScope, limit: number): Promise<readonly CostRates[]> =>
   (await db.for(scope).costRates.findMany({ orderBy: { validFrom: "desc" }, take: limit })).map(toRates);
 
+/** All versions have one; null: there is no version. */
+export const currencyOf = async (db: Clients, scope: SystemScope): Promise<string | null> => (await latestRates(db, scope, 1))[0]?.currency ?? null;
+
 /** The rates by which that day costs; null before the first. */
 export const ratesOn = async (db: Clients, scope: SystemScope, day: string): Promise<CostRates | null> => {
   const row = await db.for(scope).costRates.findFirst({ where: { validFrom: { lte: new Date(day) } }, orderBy: { validFrom: "desc" } });

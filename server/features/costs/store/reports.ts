@@ -2,8 +2,8 @@
 import type { SqlTx } from "../../../core/events.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
-import type { DayWindow, Periods } from "../days.ts";
-import type { BasisDay } from "../forecast-rules.ts";
+import { addDays, type DayWindow, type Periods } from "../days.ts";
+import { BASIS_DAYS, type BasisDay } from "../forecast-rules.ts";
 import { COST_PARTS, type CostPart, type Money, type Parts } from "../parts.ts";
 
 export interface Sum {
@@ -153,9 +153,9 @@ const BASIS = statement<{ readonly day: string; readonly variable: string; reado
      from cost_days c left join devices d on d.tenant_id = c.tenant_id and d.device_id = c.device_id
     where ${WINDOW} and d.deleted_at is null and ($4::text[] is null or c.device_id = any($4::text[])) group by c.day order by c.day`,
 );
-/** Without the devices that have been removed since. */
-export const basisDays = async (db: SqlTx, scope: SystemScope, window: DayWindow, deviceIds: readonly string[] | null): Promise<readonly BasisDay[]> =>
-  (await db.query(BASIS, [...bounds(scope, window), deviceIds])).map(({ day, variable, monthly }) => ({
+/** The last days up to this one, without the devices that have been removed since. */
+export const basisDays = async (db: SqlTx, scope: SystemScope, through: string, deviceIds: readonly string[] | null): Promise<readonly BasisDay[]> =>
+  (await db.query(BASIS, [...bounds(scope, { from: addDays(through, 1 - BASIS_DAYS), to: through }), deviceIds])).map(({ day, variable, monthly }) => ({
     day,
     variable: BigInt(variable),
     monthly: BigInt(monthly),
