@@ -1,7 +1,7 @@
 // What an export has: a section for each kind of record, read by the list that everybody reads, so it has what its reader may see and no secret.
-import { ACTOR_FIELDS, type Contract, contract, type ExportScope, FIRST, type Operation, type Permission } from "../../../protocol/index.ts";
+import { ACTOR_FIELDS, type Contract, type ExportScope, FIRST, type Permission } from "../../../protocol/index.ts";
 import type { Handlers } from "../../core/feature.ts";
-import { readCall } from "../../core/own-calls.ts";
+import { type NamedOperation, operationNamed, readCall } from "../../core/own-calls.ts";
 import type { TenantScope } from "../../core/scope.ts";
 
 export type Fields = Readonly<Record<string, unknown>>;
@@ -9,13 +9,11 @@ export type Fields = Readonly<Record<string, unknown>>;
 /** The handlers of all features, by their groups. */
 export type AllHandlers = { readonly [G in keyof Contract]: Handlers<Contract[G]> };
 
-type Lists = { readonly [G in keyof Contract]: `${G}.${Extract<keyof Contract[G]["operations"], string>}` }[keyof Contract];
-
 export interface Section {
   readonly kind: string;
   readonly scope: ExportScope;
   /** The operation that lists the records, or reads the only one. */
-  readonly read: Lists;
+  readonly read: NamedOperation;
   /** The field with the record's id. */
   readonly id: string;
   /** What names the record among others of its kind, for people and in another tenant. */
@@ -92,14 +90,9 @@ export const SECTIONS: readonly Section[] = [
 
 export const sectionsOf = (scopes: readonly ExportScope[]): readonly Section[] => SECTIONS.filter(({ scope }) => scopes.includes(scope));
 
-const operationOf = (read: Lists): Operation => {
-  const [group, name] = read.split(".") as [keyof Contract, string]; // as: its type
-  return (contract[group].operations as Readonly<Record<string, Operation>>)[name] as Operation; // as: its type
-};
-
 /** What their reader needs beside the permission to export. */
 export const permissionsFor = (scopes: readonly ExportScope[]): readonly Permission[] => [
-  ...new Set(sectionsOf(scopes).map(({ read }) => operationOf(read).permission as Permission)), // as: a test says so of each
+  ...new Set(sectionsOf(scopes).map(({ read }) => operationNamed(read).permission as Permission)), // as: a test says so of each
 ];
 
 const PAGE = 500;
@@ -108,7 +101,7 @@ type List = (call: unknown, input: unknown) => Promise<Fields & { readonly items
 /** The records of a section, page by page, as the contract declares them: what a handler answers beyond that stays out. */
 export const pagesOf = async function* (handlers: AllHandlers, scope: TenantScope, { read }: Section, input: Fields): AsyncGenerator<readonly Fields[]> {
   const [group, name] = read.split(".") as [keyof Contract, string]; // as: its type
-  const { input: takes, output, list } = operationOf(read);
+  const { input: takes, output, list } = operationNamed(read);
   const handler = Reflect.get(handlers[group], name) as List; // as: one of those
   const isPaged = list !== undefined && list !== "plain";
   for (let cursor: string | undefined = FIRST; cursor !== undefined; ) {
@@ -154,7 +147,7 @@ export const exportLine = ({ kind, id, key, isHistory }: Section, record: Fields
 
 /** The columns of a kind, for CSV. */
 export const columnsOf = ({ read }: Section): readonly string[] => {
-  const { output, list } = operationOf(read);
+  const { output, list } = operationNamed(read);
   const shape = (schema: unknown): Fields => (schema as { readonly shape: Fields }).shape; // as: each list and record is an object
   const record = list === undefined ? output : (shape(output)["items"] as { readonly element: unknown }).element; // as: a list has them
   return Object.keys(shape(record)).filter((name) => !ADDED.has(name));

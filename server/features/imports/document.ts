@@ -1,5 +1,5 @@
 // Reads the document of an import: YAML that people write, or the lines of a data export with their checksums. Nothing of it is trusted.
-import { createHash, timingSafeEqual } from "node:crypto";
+import { createHash } from "node:crypto";
 import { type Document, isMap, isScalar, isSeq, LineCounter, parseDocument, visit, type YAMLMap } from "yaml";
 import { AppError } from "../../core/errors.ts";
 import { isDeeperThan } from "../../core/rows/json-bounds.ts";
@@ -152,9 +152,6 @@ const parseLine = (text: string, line: number): Record<string, unknown> => {
   throw invalid(line, "is not an object in JSON");
 };
 
-const isSame = (a: unknown, b: string): boolean =>
-  typeof a === "string" && a.length === b.length && timingSafeEqual(Buffer.from(a, "latin1"), Buffer.from(b, "latin1"));
-
 /** Reads the lines after the first, one after the other, and checks each checksum as it comes. */
 const createExportReader = (head: string, { isKind, isSigned }: DocumentDeps) => {
   const all = createHash("sha256").update(`${head}\n`);
@@ -164,13 +161,13 @@ const createExportReader = (head: string, { isKind, isSigned }: DocumentDeps) =>
   let origin: ReadDocument["origin"] | null = null;
 
   const endSection = (read: Data, line: number): void => {
-    if (!isSame(read["sha256"], section.digest("hex")) || read["count"] !== count) throw invalid(line, "the checksum of the section is another one");
+    if (read["sha256"] !== section.digest("hex") || read["count"] !== count) throw invalid(line, "the checksum of the section is another one");
     section = createHash("sha256");
     count = 0;
   };
   const end = (read: Data, line: number): void => {
     const digest = all.copy().digest("hex");
-    if (!isSame(read["sha256"], digest)) throw invalid(line, "the checksum of the document is another one");
+    if (read["sha256"] !== digest) throw invalid(line, "the checksum of the document is another one");
     origin = isSigned(digest, String(read["signature"])) ? "this" : "foreign";
   };
   const take = (read: Data, text: string, line: number): void => {

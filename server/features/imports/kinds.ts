@@ -1,14 +1,12 @@
 // How a record of each kind is made and changed: by the operations that people use. A kind that is not here is never imported, such as a device's identity.
 import type { z } from "zod";
-import { type Contract, contract, type Operation } from "../../../protocol/index.ts";
+import { type NamedOperation, operationNamed } from "../../core/own-calls.ts";
 import type { Data } from "./document.ts";
-
-type Change = { readonly [G in keyof Contract]: `${G}.${Extract<keyof Contract[G]["operations"], string>}` }[keyof Contract];
 
 export interface ImportedKind {
   /** Absent: an import changes such records and makes none. */
-  readonly create?: Change;
-  readonly update?: Change;
+  readonly create?: NamedOperation;
+  readonly update?: NamedOperation;
   /** Names of fields in the record that the operations call otherwise. */
   readonly renamed?: Readonly<Record<string, string>>;
   /** What names a record when no other has the same, besides its key. */
@@ -45,21 +43,19 @@ export const IMPORTED_KINDS: Readonly<Record<string, ImportedKind>> = {
   budget: { create: "costs.createBudget", update: "costs.updateBudget" },
 };
 
-export const operationOf = (change: Change): Operation => {
-  const [groupName, name] = change.split(".") as [keyof Contract, string]; // as: its type
-  return (contract[groupName].operations as Readonly<Record<string, Operation>>)[name] as Operation; // as: its type
-};
-
 type Shape = Readonly<Record<string, z.ZodType>>;
 interface Shaped {
   readonly shape?: Shape;
   readonly def?: { readonly in?: unknown; readonly innerType?: unknown };
 }
-const shapeOf = (change: Change): Shape => {
-  let schema = operationOf(change).input as unknown as Shaped | undefined; // as: each input is an object, perhaps with checks around it
+const shapeOf = (change: NamedOperation): Shape => {
+  let schema = operationNamed(change).input as unknown as Shaped | undefined; // as: each input is an object, perhaps with checks around it
   while (schema !== undefined && schema.shape === undefined) schema = (schema.def?.in ?? schema.def?.innerType) as Shaped | undefined;
   return schema?.shape ?? {};
 };
 /** The names of the fields that an operation takes. */
-export const fieldsOf = (change: Change): ReadonlySet<string> => new Set(Object.keys(shapeOf(change)));
-export const schemaOf = (change: Change, field: string): z.ZodType | undefined => shapeOf(change)[field];
+export const fieldsOf = (change: NamedOperation): ReadonlySet<string> => new Set(Object.keys(shapeOf(change)));
+export const schemaOf = (change: NamedOperation, field: string): z.ZodType | undefined => shapeOf(change)[field];
+/** All that the operations of a kind take. */
+export const takenBy = ({ create, update }: ImportedKind): ReadonlySet<string> =>
+  new Set([create, update].flatMap((change) => (change === undefined ? [] : [...fieldsOf(change)])));

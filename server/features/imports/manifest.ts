@@ -1,8 +1,7 @@
 // Writes a tenant as a manifest: what people wish for, without what only happened, and with names in place of ids.
 import { stringify } from "yaml";
-import type { Data } from "./document.ts";
-import { MANIFEST_FORMAT } from "./document.ts";
-import { fieldsOf, IMPORTED_KINDS } from "./kinds.ts";
+import { type Data, MANIFEST_FORMAT } from "./document.ts";
+import { IMPORTED_KINDS, takenBy } from "./kinds.ts";
 import { recordKey } from "./plan.ts";
 import type { RecordKind } from "./plan-changes.ts";
 import { replaceIds } from "./references.ts";
@@ -36,8 +35,9 @@ const NAMED_BY: ReadonlyMap<string, string> = new Map([
 const LEFT_OUT: ReadonlySet<string> = new Set(["version", "status"]);
 
 const wishOf = ({ named }: ManifestSection, record: Data, names: ReadonlyMap<string, string>): Data => {
-  const { create, update, renamed = {}, only } = IMPORTED_KINDS[named.kind] ?? {};
-  const taken = new Set([...(create === undefined ? [] : fieldsOf(create)), ...(update === undefined ? [] : fieldsOf(update))]);
+  const how = IMPORTED_KINDS[named.kind] ?? {};
+  const { renamed = {}, only } = how;
+  const taken = takenBy(how);
   const isWish = (name: string): boolean => taken.has(renamed[name] ?? name) && name !== named.id && !LEFT_OUT.has(name) && (only?.includes(name) ?? true);
   const own = NAMED_BY.get(named.kind);
   const fields = Object.entries(record).filter(([name, value]) => value !== null && (name === own || isWish(name)));

@@ -1,12 +1,13 @@
 // What a line of an import does to one record: makes it, changes it, or refuses to. Each by the schema of the operation that will carry it out.
 import type { z } from "zod";
 import type { ImportLine, Permission } from "../../../protocol/index.ts";
+import { type NamedOperation, operationNamed } from "../../core/own-calls.ts";
 import type { Data, ReadDocument, WantedLine } from "./document.ts";
-import { fieldsOf, type ImportedKind, operationOf, schemaOf } from "./kinds.ts";
+import { fieldsOf, type ImportedKind, schemaOf, takenBy } from "./kinds.ts";
 import { madeBy } from "./references.ts";
 
 export interface PlannedCall {
-  readonly operation: string;
+  readonly operation: NamedOperation;
   readonly input: Data;
 }
 export interface PlannedLine extends Omit<ImportLine, "status"> {
@@ -73,21 +74,21 @@ const pick = (data: Data, names: Iterable<string>): Record<string, unknown> =>
   Object.fromEntries([...names].flatMap((name) => (data[name] === undefined ? [] : [[name, data[name]]])));
 
 /** The field by which the path of the operation names its record. */
-const idFieldOf = (change: NonNullable<ImportedKind["update"]>): string => /\{(\w+)\}/.exec(operationOf(change).rest[0] ?? "")?.[1] ?? "";
+const idFieldOf = (change: NamedOperation): string => /\{(\w+)\}/.exec(operationNamed(change).rest[0] ?? "")?.[1] ?? "";
 
 const issueText = ({ issues }: z.ZodError): string => {
   const [issue] = issues;
   return issue === undefined ? "is not valid" : `${issue.path.join(".")}: ${issue.message}`;
 };
 
-const requireMay = ({ deps }: PlanContext, change: NonNullable<ImportedKind["update"]>): void => {
-  const { permission } = operationOf(change);
+const requireMay = ({ deps }: PlanContext, change: NamedOperation): void => {
+  const { permission } = operationNamed(change);
   if (!deps.may(permission as Permission)) throw new LineRefused("FORBIDDEN", `needs the permission ${permission}`); // as: a test says that each has one
 };
 
 /** The fields as the operations call them. */
 export const fieldsIn = ({ options }: PlanContext, { data }: WantedLine, how: ImportedKind, named: RecordKind): Data => {
-  const taken = new Set([...(how.create === undefined ? [] : fieldsOf(how.create)), ...(how.update === undefined ? [] : fieldsOf(how.update))]);
+  const taken = takenBy(how);
   const fields: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(data)) {
     const called = how.renamed?.[name] ?? name;
@@ -98,8 +99,8 @@ export const fieldsIn = ({ options }: PlanContext, { data }: WantedLine, how: Im
   return how.only === undefined ? fields : pick(fields, how.only);
 };
 
-const parse = (change: NonNullable<ImportedKind["update"]>, input: Data): Data => {
-  const parsed = operationOf(change).input.safeParse(input);
+const parse = (change: NamedOperation, input: Data): Data => {
+  const parsed = operationNamed(change).input.safeParse(input);
   if (!parsed.success) throw new LineRefused("VALIDATION_FAILED", issueText(parsed.error));
   return parsed.data as Data; // as: each input is an object
 };
@@ -114,12 +115,11 @@ export const planCreate = (
   if (line.kind === "member" && !context.options.sendInvites)
     return { action: "skip", code: "INVITES_OFF", message: "is no member here, and no invite is sent without `sendInvites`", calls: [] };
   requireMay(context, how.create);
-  const missing = how.hidden?.find(
-    (name) => fields[name] === undefined && !operationOf(how.create as never).input.safeParse(pick(fields, fieldsOf(how.create as never))).success,
-  );
+  const wanted = pick(fields, fieldsOf(how.create));
+  const isWhole = operationNamed(how.create).input.safeParse(wanted).success;
+  const missing = isWhole ? undefined : how.hidden?.find((name) => fields[name] === undefined);
   if (missing !== undefined) throw new LineRefused("SECRET_REQUIRED", `needs ${missing}, which no export has`);
   // What an export says is nothing is left to the operation.
-  const wanted = pick(fields, fieldsOf(how.create));
   const input = { ...how.always, ...Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== null)) };
   // Whether it is valid with the ids of records that are still to be made shows when they are.
   parse(how.create, input);

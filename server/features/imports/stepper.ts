@@ -1,18 +1,17 @@
 // Carries out the plan of an import: one step of the engine does the next lines, each by the handlers that people call, as the person who applies it. A
 // step that does not commit has done nothing, so a node that dies leaves no line half done.
-import { contract, type Operation, type Permission } from "../../../protocol/index.ts";
+import { contract, type Permission } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
 import { isAppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
 import type { Committed, KeyedCall } from "../../core/feature.ts";
 import { eachAlone } from "../../core/many/each-alone.ts";
 import { type ManyKind, type StepFacts, stepperOf } from "../../core/many/types.ts";
-import { callIn } from "../../core/own-calls.ts";
+import { callIn, type NamedOperation, operationNamed } from "../../core/own-calls.ts";
 import type { PresentAccess } from "../../core/people/present-access.ts";
 import { type AuditTrail, auditActorOf } from "../../core/ports/audit.ts";
 import type { TenantScope } from "../../core/scope.ts";
 import type { FeatureKit } from "../kit.ts";
-import { operationOf } from "./kinds.ts";
 import type { LineBox } from "./line-box.ts";
 import type { PlannedCall } from "./plan-changes.ts";
 import { lineThatMakes, replaceIds } from "./references.ts";
@@ -27,7 +26,7 @@ export interface ImportStepperDeps extends Pick<FeatureKit, "emit"> {
   readonly audit: AuditTrail;
   readonly access: PresentAccess;
   readonly lineBox: LineBox;
-  readonly handlerOf: (operation: string) => Handler;
+  readonly handlerOf: (operation: NamedOperation) => Handler;
   /** The name of the id in the records of a kind. */
   readonly idOf: (kind: string) => string;
 }
@@ -82,7 +81,7 @@ export const createImportStepper = (deps: ImportStepperDeps) => {
       const missing = madeIn([{ operation, input }]).find((each) => !made.has(each));
       if (missing !== undefined) return { status: "failed", code: "REFERENCE_FAILED", message: "Another line, whose record it names, was not carried out." };
       const ready = replaceIds(input, (text) => made.get(lineThatMakes(text) ?? 0) ?? text);
-      const { permission, input: schema } = operationOf(operation as never) as Operation; // as: the plan names operations of the contract
+      const { permission, input: schema } = operationNamed(operation);
       if (!scope.principal || scope.principal.kind === "agent" || !scope.principal.permissions.has(permission as Permission))
         return { status: "failed", code: "FORBIDDEN", message: `Needs the permission ${permission}.` };
       const { result } = await deps.handlerOf(operation)(callIn(tx, scope, hint), schema.parse(ready));
