@@ -125,7 +125,7 @@ export * from "./groups/devices.ts";
 export * from "./groups/domains.ts";
 export * from "./groups/fleets.ts";
 export * from "./groups/health.ts";
-export { Import, ImportAction, ImportLine } from "./groups/imports.ts";
+export { Import, ImportAction, ImportLine, MAX_UPLOAD_BYTES, MAX_UPLOAD_PART_BYTES } from "./groups/imports.ts";
 export { AdminTenant } from "./groups/installation/admin.ts";
 export { Announcement, ManagedAnnouncement } from "./groups/installation/announcements.ts";
 export { Impersonation } from "./groups/installation/impersonations.ts";

@@ -9,6 +9,7 @@ import type { AppCatalogue, AppLogSettings } from "./features/apps/index.ts";
 import type { CommandSettings } from "./features/commands/index.ts";
 import type { ExportSettings } from "./features/data-exports/index.ts";
 import type { DeviceSettings } from "./features/devices/index.ts";
+import type { ImportSettings } from "./features/imports/index.ts";
 import type { MeshRoutesDeps } from "./features/mesh-routes/index.ts";
 import type { TunnelsDeps } from "./features/tunnels/index.ts";
 import type { WebhooksDeps } from "./features/webhooks/index.ts";
@@ -22,6 +23,7 @@ export interface AppSettings {
   readonly channel?: Partial<ChannelSettings>;
   readonly dataExports?: Partial<ExportSettings>;
   readonly devices?: Partial<DeviceSettings>;
+  readonly imports?: Partial<ImportSettings>;
   readonly many?: Partial<ManySettings>;
   readonly admin?: Partial<AdminSettings>;
   readonly catalogue?: AppCatalogue;

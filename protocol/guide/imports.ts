@@ -25,6 +25,8 @@ const ready = {
   lenient: false,
   status: "ready",
   statusReason: null,
+  upload: null,
+  deletesToConfirm: null,
   planHash,
   lines: 2,
   counts: { create: 1, update: 1 },
@@ -72,9 +74,25 @@ export const imports: Guide<"imports"> = {
   list: { description: "Those of the last 90 days.", output: { items: [shownWithActors(ready)], total: 1 } },
   create: {
     description:
-      "Makes a plan and changes nothing: for each record of the document whether it is created, updated, unchanged, skipped or refused, as `report` lists it. A record is found by its id if that is one of this tenant, else by its name among others of its kind. References are ids of the same document or tenant, or `kind/name`. A line that refers to nothing is refused, and those that need it, and no other. Devices, keys, sessions and history are never made; members become invites, if `sendInvites` says so. The document is a manifest in YAML, or the lines of a data export, which its checksums guard.",
+      "Makes a plan and changes nothing: for each record of the document whether it is created, updated, unchanged, skipped or refused, as `report` lists it. A record is found by its id if that is one of this tenant, else by its name among others of its kind. References are ids of the same document or tenant, or `kind/name`. A line that refers to nothing is refused, and those that need it, and no other. Devices, keys, sessions and history are never made; members become invites, if `sendInvites` says so. The document is a manifest in YAML, or the lines of a data export, which its checksums guard; a longer export is sent as a file, with `upload`. With `mode: replace`, which only owners may ask for, the plan also deletes what a kind of the document has here and the document lacks; devices and members never.",
     input: { document, conflict: "overwrite" },
     output: ready,
+  },
+  upload: {
+    description:
+      "Takes the file of a data export as it was downloaded, for an import that was created without a document: as a whole, or in parts of 256 KiB to 4 MiB, one after the other, each with its `Content-Range`. A part that has come before is taken again without effect, so whoever lost an answer repeats it; `upload.receivedBytes` says where to go on. After the last part the file is read in the background, and `wait` tells when the import is `ready`, or `failed` with the line that cannot be read. A file has 100 MiB, a line 1 MiB, and a text 1 GiB at most; it may be a hundred times as long as its file, and have 100,000 records besides history.",
+    input: { importId, contentRange: "bytes 0-262143/262144", part: "H4sIAAAAAAAAA6uu5QIABrCh3QMAAAA=" },
+    output: {
+      ...ready,
+      format: "export",
+      origin: "foreign",
+      status: "validating",
+      planHash: null,
+      lines: 0,
+      counts: {},
+      readyAt: null,
+      upload: { receivedBytes: 262_144, sizeBytes: 262_144 },
+    },
   },
   get: { description: "What its plan does, by numbers, and how far it has been carried out.", input: { importId }, output: shownWithActors(done) },
   wait: {

@@ -97,8 +97,8 @@ export interface Operation<
   readonly headers: Readonly<Record<string, string>>;
   /** Input field that REST fills with the unparsed body, for bodies that are signed. */
   readonly rawBody?: string;
-  /** Its media type; default `application/json`. */
-  readonly rawType?: "application/x-ndjson";
+  /** Its media type; default `application/json`. The field has the body of `application/gzip` in base64. */
+  readonly rawType?: "application/x-ndjson" | "application/gzip";
   /**
    * REST takes an OTLP export request, in JSON or protobuf and perhaps gzip'd, whose JSON form is the input, and answers in the same encoding without
    * an envelope. The operation itself decides about values that PostgreSQL cannot store.

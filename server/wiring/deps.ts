@@ -19,6 +19,7 @@ import type { CommandSettings } from "../features/commands/index.ts";
 import type { ExportSettings } from "../features/data-exports/index.ts";
 import type { DeviceSettings } from "../features/devices/index.ts";
 import type { GeneralDeps } from "../features/general/index.ts";
+import type { ImportSettings } from "../features/imports/index.ts";
 import type { FeatureKit } from "../features/kit.ts";
 import type { MeshRoutesDeps } from "../features/mesh-routes/index.ts";
 import type { CountedWatch } from "../features/security/index.ts";
@@ -56,6 +57,7 @@ export interface InstallationDeps extends Installation {
     readonly commands?: Partial<CommandSettings>;
     readonly dataExports?: Partial<ExportSettings>;
     readonly devices?: Partial<DeviceSettings>;
+    readonly imports?: Partial<ImportSettings>;
     readonly many?: Partial<ManySettings>;
     readonly outbound?: Partial<OutboundSettings>;
     readonly meshRoutes?: MeshRoutesDeps["settings"];

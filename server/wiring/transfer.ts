@@ -38,6 +38,9 @@ export const transfer = ({ kit, serving, settings, failed }: Wiring, peers: Peer
       kindOf: (scope) => SECTIONS.find((section) => section.scope === scope && section.each === undefined)?.kind,
       isKind: (kind) => SECTIONS.some((section) => section.kind === kind),
       isSigned: (digest, signature) => exportKeys(kit.secretBox).some((key) => signatureOf(key, digest) === signature),
+      wakeJob: (name) => serving.book.wake(name),
+      onError: failed("import"),
+      settings: settings?.imports,
       kindNamed: (kind) => {
         const section = sectionNamed(kind);
         return { ...section, fields: columnsOf(section), isHistory: section.isHistory === true };

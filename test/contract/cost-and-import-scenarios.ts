@@ -1,5 +1,5 @@
 // Provokes the error codes of costs and imports.
-import { IMPORT_SAMPLES } from "./samples/imports.ts";
+import { IMPORT_SAMPLES, newUpload } from "./samples/imports.ts";
 import { call, done, own, type Scenario } from "./scenario.ts";
 
 export const COST_AND_IMPORT_SCENARIOS = {
@@ -21,6 +21,19 @@ export const COST_AND_IMPORT_SCENARIOS = {
   IMPORT_IN_PROGRESS: async (at, probe) => {
     const [{ importId: other }, { importId, planHash }] = [await IMPORT_SAMPLES["imports.get"](at.stock), await IMPORT_SAMPLES["imports.apply"](at.stock)];
     await at.world.sql.query("update imports set status = 'applying' where import_id = $1", [other]);
+    await probe(own(at, "POST", `/imports/${importId}/apply`, { body: { planHash } }));
+  },
+  IMPORT_UPLOAD_INVALID: async (at, probe) => {
+    const headers = { "content-range": "bytes 0-9/100" };
+    await probe(own(at, "POST", `/imports/${await newUpload(at.stock)}/upload`, { rawBody: "0123456789", headers }));
+  },
+  IMPORT_UPLOAD_OFFSET: async (at, probe) => {
+    const headers = { "content-range": "bytes 90-99/100" };
+    await probe(own(at, "POST", `/imports/${await newUpload(at.stock)}/upload`, { rawBody: "0123456789", headers }));
+  },
+  IMPORT_DELETES_UNCONFIRMED: async (at, probe) => {
+    const { importId, planHash } = await IMPORT_SAMPLES["imports.apply"](at.stock);
+    await at.world.sql.query("update imports set deletes_to_confirm = 7 where import_id = $1", [importId]);
     await probe(own(at, "POST", `/imports/${importId}/apply`, { body: { planHash } }));
   },
   EXPORT_TOO_LARGE: async (at, probe) => {

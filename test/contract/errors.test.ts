@@ -41,7 +41,10 @@ const openOddWorld = async () => {
 
 let stage: Stage;
 beforeAll(async () => {
-  const [world, odd] = await Promise.all([startWorld(FREE, { spread: true, settings: { dataExports: { places: 0 } } }), openOddWorld()]);
+  const [world, odd] = await Promise.all([
+    startWorld(FREE, { spread: true, settings: { dataExports: { places: 0 }, imports: { places: 0 } } }),
+    openOddWorld(),
+  ]);
   world.sql.on("error", () => undefined);
   stage = { world, odd, stock: await openStock(world) };
 });

@@ -8,7 +8,10 @@ let world: World;
 let stock: Stock;
 beforeAll(async () => {
   const free = { RATE_LIMIT_ANONYMOUS: "off", RATE_LIMIT_PAIRING: "off", RATE_LIMIT_INVITES: "off", RATE_LIMIT_AGENT: "off" };
-  world = await startWorld({ ...free, TENANTS_PER_USER: "100" }, { inProcess: true, settings: { many: { lanes: 0 }, dataExports: { places: 0 } } });
+  world = await startWorld(
+    { ...free, TENANTS_PER_USER: "100" },
+    { inProcess: true, settings: { many: { lanes: 0 }, dataExports: { places: 0 }, imports: { places: 0 } } },
+  );
   stock = await openStock(world);
 });
 afterAll(() => world.close());

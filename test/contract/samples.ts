@@ -529,7 +529,7 @@ export const toRequest = (
   op: Operation,
   input: Input,
   rest: Rest = op.rest[0] ?? "GET /",
-): { method: string; path: string; body?: Input; rawBody?: string; headers?: Record<string, string> } => {
+): { method: string; path: string; body?: Input; rawBody?: string | Uint8Array; headers?: Record<string, string> } => {
   const [method = "", template = ""] = rest.split(" ");
   const left = { ...input };
   const headers: Record<string, string> = {};
@@ -544,7 +544,8 @@ export const toRequest = (
     return encodeURIComponent(value);
   });
   if (["POST", "PUT", "PATCH"].includes(method) && op.rawBody === undefined) return { method, path, body: left, headers };
-  const rawBody = op.rawBody === undefined ? {} : { rawBody: asText(left[op.rawBody]) };
+  const raw = asText(left[op.rawBody ?? ""]);
+  const rawBody = op.rawBody === undefined ? {} : { rawBody: op.rawType === "application/gzip" ? Buffer.from(raw, "base64") : raw };
   delete left[op.rawBody ?? ""];
   const query = new URLSearchParams(
     Object.entries(left).map(([name, value]): [string, string] => [name, Array.isArray(value) ? value.map(asText).join(",") : asText(value)]),

@@ -1,37 +1,31 @@
 // Imports: a document of what a tenant should have becomes a plan (plan.ts), and that plan is carried out by the operations that people use (stepper.ts).
-import { type Contract, contract, type ExportScope, type ImportAction, type Permission } from "../../../protocol/index.ts";
+import { type Contract, contract, type ExportScope, type Permission } from "../../../protocol/index.ts";
 import { permissionsIn } from "../../core/access.ts";
-import { secondsFromNow } from "../../core/clock.ts";
-import { AppError } from "../../core/errors.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
-import { newId } from "../../core/ids.ts";
 import { pageWithActors, withActor } from "../../core/people/actors.ts";
 import { type AccessDeps, createPresentAccess } from "../../core/people/present-access.ts";
 import { requireRecentSignIn } from "../../core/people/recent-sign-in.ts";
 import { actorOf, type TenantScope } from "../../core/scope.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
-import { type Data, type DocumentDeps, readImport } from "./document.ts";
+import { createLineBox, createPartBox } from "./document-boxes.ts";
 import { IMPORTED_KINDS } from "./kinds.ts";
-import { createLineBox } from "./line-box.ts";
 import { type ManifestSection, writeManifest } from "./manifest.ts";
-import { makePlan, planHashOf } from "./plan.ts";
-import type { PlannedLine, RecordKind } from "./plan-changes.ts";
+import type { RecordKind } from "./plan-changes.ts";
+import { createPlanHandlers, requireRights, unknownImport } from "./plan-handlers.ts";
 import { createImportStepper, IMPORT } from "./stepper.ts";
-import {
-  deleteImport,
-  findApplying,
-  findImport,
-  forgetImports,
-  type ImportRow,
-  insertImport,
-  lockImports,
-  pageOfImports,
-  pageOfLines,
-  toImport,
-  updateImport,
-} from "./store.ts";
+import { deleteImport, findBusy, findImport, forgetImports, type ImportRow, lockImports, pageOfImports, pageOfLines, toImport, updateImport } from "./store.ts";
+import { deleteOldParts } from "./upload-store.ts";
+import { createValidator, type ValidatorDeps } from "./validator.ts";
+import type { Data, DocumentDeps } from "./wanted.ts";
 
-export interface ImportsDeps extends Pick<FeatureKit, "db" | "clock" | "emit" | "audit" | "many" | "secretBox" | "until">, AccessDeps, DocumentDeps {
+export type { ImportSettings } from "./validator.ts";
+
+export interface ImportsDeps
+  extends Pick<FeatureKit, "db" | "clock" | "emit" | "audit" | "many" | "secretBox" | "until">,
+    AccessDeps,
+    DocumentDeps,
+    Pick<ValidatorDeps, "onError" | "settings"> {
+  readonly wakeJob: (name: string) => void;
   readonly handlers: { readonly [G in keyof Contract]: Handlers<Contract[G]> };
   /** In their order, with what their reader needs. */
   readonly sections: readonly { readonly scope: ExportScope; readonly kind: string; readonly permission: Permission }[];
@@ -40,23 +34,16 @@ export interface ImportsDeps extends Pick<FeatureKit, "db" | "clock" | "emit" | 
   readonly recordsOf: (scope: TenantScope, kind: string) => AsyncIterable<readonly Data[]>;
 }
 
-/** A plan is of a moment: after a day, another is made. */
-const PLAN_SECONDS = 86_400;
+const PLAN_JOB = "imports.plan";
 const PRIORITY = 3;
 const MAX_RECORDS = 5_000;
 const FORGET_MS = 600_000;
 
-const unknown = (importId: string): AppError => new AppError("IMPORT_NOT_FOUND", { details: { importId } });
-
-const countsOf = (plan: readonly PlannedLine[]): Partial<Record<ImportAction, number>> => {
-  const counts: Partial<Record<ImportAction, number>> = {};
-  for (const { action } of plan) counts[action] = (counts[action] ?? 0) + 1;
-  return counts;
-};
-
 export const createImports = (deps: ImportsDeps): Feature<typeof contract.imports> => {
   const { db, clock, many, until } = deps;
   const lineBox = createLineBox(deps.secretBox);
+  const partBox = createPartBox(deps.secretBox);
+  const access = createPresentAccess(deps);
 
   const load = async (scope: TenantScope, kind: string): Promise<readonly Data[]> => {
     const records: Data[] = [];
@@ -65,9 +52,18 @@ export const createImports = (deps: ImportsDeps): Feature<typeof contract.import
   };
   const find = async (scope: TenantScope, importId: string): Promise<ImportRow> => {
     const row = await findImport(db, scope, importId);
-    if (row === null) throw unknown(importId);
+    if (row === null) throw unknownImport(importId);
     return row;
   };
+  const { create, upload, plannerOf, storedLines } = createPlanHandlers({ ...deps, load, lineBox, partBox, planLater: () => deps.wakeJob(PLAN_JOB) });
+  const makeNext = createValidator({
+    ...deps,
+    access,
+    partBox,
+    plannerOf,
+    stored: storedLines,
+    isHistory: (kind) => deps.kindNamed(kind).isHistory,
+  });
   const shown = (scope: TenantScope, row: ImportRow) => withActor(db, scope, toImport(row));
 
   return {
@@ -99,53 +95,21 @@ export const createImports = (deps: ImportsDeps): Feature<typeof contract.import
         await find(scope, query.importId);
         return pageOfLines(db, scope, query);
       },
-      create: async ({ scope, commit }, { document: text, mode, ...options }) => {
-        const document = readImport(text, deps);
-        const may = permissionsIn(scope);
-        const plan = await makePlan(
-          document,
-          { kindNamed: deps.kindNamed, load: (kind) => load(scope, kind), may: (permission) => may.has(permission) },
-          options,
-        );
-        return commit(async (tx) => {
-          const importId = newId("imt");
-          const now = clock.now();
-          const lines = plan.map(({ calls, ...line }) => ({
-            ...line,
-            status: calls.length === 0 ? "succeeded" : "pending",
-            calls: lineBox.seal(calls, importId, line.n),
-          }));
-          const row = await insertImport(
-            tx,
-            scope,
-            {
-              ...options,
-              importId,
-              mode,
-              format: document.format,
-              origin: document.origin,
-              planHash: planHashOf(plan),
-              lines: plan.length,
-              counts: countsOf(plan),
-              createdBy: actorOf(scope.principal),
-              readyAt: now,
-              expiresAt: secondsFromNow(PLAN_SECONDS, now),
-            },
-            lines,
-          );
-          return toImport(row);
-        });
-      },
-      apply: ({ scope, commit, fail }, { importId, planHash }) => {
+      create,
+      upload,
+      apply: ({ scope, commit, fail }, { importId, planHash, confirmDeletes }) => {
         if (scope.principal.kind === "user") requireRecentSignIn(scope.principal, clock);
         return commit(async (tx, afterwards) => {
           await lockImports(tx, scope);
           const row = await findImport(tx, scope, importId);
-          if (row === null) throw unknown(importId);
+          if (row === null) throw unknownImport(importId);
+          requireRights(scope, row.mode);
           if (row.planHash !== planHash) throw fail("IMPORT_PLAN_CHANGED", { importId });
           if (row.status !== "ready" || row.mode === "dry_run")
             throw fail("INVALID_STATE_TRANSITION", { from: row.mode === "dry_run" ? "dry_run" : row.status, to: "applying", allowed: [] });
-          const other = await findApplying(tx, scope);
+          if (row.deletesToConfirm !== null && row.deletesToConfirm !== confirmDeletes)
+            throw fail("IMPORT_DELETES_UNCONFIRMED", { deletes: row.deletesToConfirm });
+          const other = await findBusy(tx, scope, ["applying"]);
           if (other !== null) throw fail("IMPORT_IN_PROGRESS", { importId: other });
           await updateImport(tx, scope, importId, { status: "applying", appliedBy: actorOf(scope.principal) });
           await many.begin(tx, scope, { recordId: importId, kind: IMPORT, priority: PRIORITY, stepAt: null });
@@ -157,7 +121,7 @@ export const createImports = (deps: ImportsDeps): Feature<typeof contract.import
         commit(async (tx) => {
           await many.hold(tx, scope, importId);
           const row = await findImport(tx, scope, importId);
-          if (row === null) throw unknown(importId);
+          if (row === null) throw unknownImport(importId);
           await many.end(tx, scope, importId);
           if (row.status === "applying") await updateImport(tx, scope, importId, { status: "cancelled", completedAt: clock.now() });
           else await deleteImport(tx, scope, importId);
@@ -168,7 +132,7 @@ export const createImports = (deps: ImportsDeps): Feature<typeof contract.import
       createImportStepper({
         ...deps,
         lineBox,
-        access: createPresentAccess(deps),
+        access,
         idOf: (kind) => deps.kindNamed(kind).id,
         handlerOf: (operation) => {
           const [group, name] = operation.split(".") as [keyof Contract, string]; // as: the plan names operations of the contract
@@ -176,6 +140,16 @@ export const createImports = (deps: ImportsDeps): Feature<typeof contract.import
         },
       }),
     ],
-    jobs: [{ name: "imports.forget", everyMs: FORGET_MS, run: () => forgetImports(db, clock.now()) }],
+    jobs: [
+      { name: PLAN_JOB, everyMs: 5_000, run: makeNext },
+      {
+        name: "imports.forget",
+        everyMs: FORGET_MS,
+        run: async () => {
+          await forgetImports(db, clock.now());
+          await deleteOldParts(db);
+        },
+      },
+    ],
   };
 };

@@ -1,12 +1,16 @@
 // How a record of each kind is made and changed: by the operations that people use. A kind that is not here is never imported, such as a device's identity.
 import type { z } from "zod";
 import { type NamedOperation, operationNamed } from "../../core/own-calls.ts";
-import type { Data } from "./document.ts";
+import type { Data } from "./wanted.ts";
 
 export interface ImportedKind {
   /** Absent: an import changes such records and makes none. */
   readonly create?: NamedOperation;
   readonly update?: NamedOperation;
+  /** Absent: an import deletes no such record. */
+  readonly remove?: NamedOperation;
+  /** Goes with each deletion. */
+  readonly removeWith?: Data;
   /** Names of fields in the record that the operations call otherwise. */
   readonly renamed?: Readonly<Record<string, string>>;
   /** What names a record when no other has the same, besides its key. */
@@ -23,24 +27,37 @@ const byName = ({ name }: Data): unknown => name;
 
 export const IMPORTED_KINDS: Readonly<Record<string, ImportedKind>> = {
   settings: { update: "tenants.updateSettings" },
-  "update-policy": { create: "rollouts.createPolicy", update: "rollouts.updatePolicy" },
-  fleet: { create: "fleets.create", update: "fleets.update" },
+  "update-policy": { create: "rollouts.createPolicy", update: "rollouts.updatePolicy", remove: "rollouts.removePolicy" },
+  fleet: { create: "fleets.create", update: "fleets.update", remove: "fleets.remove" },
   device: { update: "devices.update", alias: byName, only: ["name", "tags", "maintenance"] },
-  role: { create: "roles.create", update: "roles.update", alias: byName },
+  role: { create: "roles.create", update: "roles.update", remove: "roles.remove", alias: byName },
   member: { create: "invites.create", update: "roles.updateMember", only: ["email", "roleId", "selector"] },
-  deployment: { create: "deployments.create", update: "deployments.change", renamed: { template: "appName" }, hidden: ["secrets"] },
-  "backup-destination": { create: "backupDestinations.create", update: "backupDestinations.change", hidden: ["credentials"] },
+  deployment: {
+    create: "deployments.create",
+    update: "deployments.change",
+    remove: "deployments.remove",
+    // A file that lacks a deployment does not say that its data is to go.
+    removeWith: { keepVolumes: true },
+    renamed: { template: "appName" },
+    hidden: ["secrets"],
+  },
+  "backup-destination": {
+    create: "backupDestinations.create",
+    update: "backupDestinations.change",
+    remove: "backupDestinations.remove",
+    hidden: ["credentials"],
+  },
   // Apps come later.
-  "backup-policy": { create: "backupPolicies.create", update: "backupPolicies.change", always: { allowEmpty: true } },
-  channel: { create: "alerts.createChannel", update: "alerts.updateChannel", hidden: ["config"] },
-  "alert-rule": { create: "alerts.createRule", update: "alerts.updateRule" },
-  webhook: { create: "webhooks.create", update: "webhooks.update", alias: ({ url }) => url, hidden: ["secret", "headers"] },
-  view: { create: "views.create", update: "views.update" },
-  tunnel: { create: "tunnels.create", update: "tunnels.update" },
-  domain: { create: "domains.create", update: "domains.update" },
-  "mesh-route": { create: "meshRoutes.create", update: "meshRoutes.update" },
-  "security-rule": { create: "security.createRule", update: "security.updateRule" },
-  budget: { create: "costs.createBudget", update: "costs.updateBudget" },
+  "backup-policy": { create: "backupPolicies.create", update: "backupPolicies.change", remove: "backupPolicies.remove", always: { allowEmpty: true } },
+  channel: { create: "alerts.createChannel", update: "alerts.updateChannel", remove: "alerts.removeChannel", hidden: ["config"] },
+  "alert-rule": { create: "alerts.createRule", update: "alerts.updateRule", remove: "alerts.removeRule" },
+  webhook: { create: "webhooks.create", update: "webhooks.update", remove: "webhooks.remove", alias: ({ url }) => url, hidden: ["secret", "headers"] },
+  view: { create: "views.create", update: "views.update", remove: "views.remove" },
+  tunnel: { create: "tunnels.create", update: "tunnels.update", remove: "tunnels.remove" },
+  domain: { create: "domains.create", update: "domains.update", remove: "domains.remove" },
+  "mesh-route": { create: "meshRoutes.create", update: "meshRoutes.update", remove: "meshRoutes.remove" },
+  "security-rule": { create: "security.createRule", update: "security.updateRule", remove: "security.removeRule" },
+  budget: { create: "costs.createBudget", update: "costs.updateBudget", remove: "costs.removeBudget" },
 };
 
 type Shape = Readonly<Record<string, z.ZodType>>;

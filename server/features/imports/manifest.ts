@@ -1,10 +1,11 @@
 // Writes a tenant as a manifest: what people wish for, without what only happened, and with names in place of ids.
 import { stringify } from "yaml";
-import { type Data, MANIFEST_FORMAT } from "./document.ts";
 import { IMPORTED_KINDS, takenBy } from "./kinds.ts";
-import { recordKey } from "./plan.ts";
+import { MANIFEST_FORMAT } from "./manifest-reader.ts";
+import { comesWithTenant, recordKey } from "./plan.ts";
 import type { RecordKind } from "./plan-changes.ts";
 import { replaceIds } from "./references.ts";
+import type { Data } from "./wanted.ts";
 
 export interface ManifestSection {
   readonly scope: string;
@@ -47,7 +48,7 @@ const wishOf = ({ named }: ManifestSection, record: Data, names: ReadonlyMap<str
 /** What comes with every tenant, and what nothing names, nobody can wish for. */
 const isWished = ({ named }: ManifestSection, record: Data): boolean => {
   const name = NAMED_BY.get(named.kind);
-  return record["builtIn"] !== true && record["isDefault"] !== true && (name === undefined || (record[name] ?? null) !== null);
+  return !comesWithTenant(named.kind, record) && (name === undefined || (record[name] ?? null) !== null);
 };
 
 export const writeManifest = (sections: readonly ManifestSection[]): string => {

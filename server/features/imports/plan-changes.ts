@@ -2,9 +2,9 @@
 import type { z } from "zod";
 import type { ImportLine, Permission } from "../../../protocol/index.ts";
 import { type NamedOperation, operationNamed } from "../../core/own-calls.ts";
-import type { Data, ReadDocument, WantedLine } from "./document.ts";
 import { fieldsOf, type ImportedKind, schemaOf, takenBy } from "./kinds.ts";
 import { madeBy } from "./references.ts";
+import type { Data, ReadDocument, WantedLine } from "./wanted.ts";
 
 export interface PlannedCall {
   readonly operation: NamedOperation;
@@ -128,6 +128,20 @@ export const planCreate = (
   if (how.update !== undefined && Object.values(later).some((value) => value !== null))
     calls.push({ operation: how.update, input: { [idFieldOf(how.update)]: madeBy(line.n), ...later } });
   return { action: "create", code: null, message: null, calls };
+};
+
+export interface Doomed {
+  readonly n: number;
+  readonly kind: string;
+  readonly key: string;
+  readonly remove: NamedOperation;
+  readonly removeWith?: Data | undefined;
+}
+export const planDeletion = ({ deps }: PlanContext, { remove, removeWith, ...named }: Doomed, recordId: string): PlannedLine => {
+  const base = { ...named, line: null, message: null, changes: [], recordId };
+  const { permission } = operationNamed(remove);
+  if (!deps.may(permission as Permission)) return { ...base, action: "refuse", code: "FORBIDDEN", message: `needs the permission ${permission}`, calls: [] }; // as: a test says that each has one
+  return { ...base, action: "delete", code: null, calls: [{ operation: remove, input: { [idFieldOf(remove)]: recordId, ...removeWith } }] };
 };
 
 /** A value with the defaults that the operation would give its parts; as it is if the operation does not take it. */

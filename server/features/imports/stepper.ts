@@ -12,7 +12,8 @@ import type { PresentAccess } from "../../core/people/present-access.ts";
 import { type AuditTrail, auditActorOf } from "../../core/ports/audit.ts";
 import type { TenantScope } from "../../core/scope.ts";
 import type { FeatureKit } from "../kit.ts";
-import type { LineBox } from "./line-box.ts";
+import type { LineBox } from "./document-boxes.ts";
+import { rightsFor } from "./make-plan.ts";
 import type { PlannedCall } from "./plan-changes.ts";
 import { lineThatMakes, replaceIds } from "./references.ts";
 import { endLine, findImport, type ImportRow, type LineEnd, madeRecords, pendingLines, updateImport } from "./store.ts";
@@ -62,7 +63,7 @@ export const createImportStepper = (deps: ImportStepperDeps) => {
   const claim = async (tx: Tx, { scope, recordId }: StepFacts): Promise<ImportStep | null> => {
     const row = await findImport(tx, scope, recordId);
     if (row === null || row.status !== "applying" || row.appliedBy === null) return null;
-    const needs = { permissions: ["import:write"] as const, unlimitedOnly: true };
+    const needs = { permissions: rightsFor(row.mode), unlimitedOnly: true };
     return { row, scope: await deps.access({ tenantId: row.tenantId, workId: row.importId, createdBy: row.appliedBy }, needs), hints: [] };
   };
 

@@ -10,13 +10,11 @@ import type { SystemScope } from "../../core/scope.ts";
 import { LOCK } from "../../core/statements.ts";
 
 type Stored = Prisma.Result<Prisma.ImportDelegate, Record<never, never>, "findFirstOrThrow">;
-export interface ImportRow extends Omit<Stored, "tenantId" | "status" | "counts"> {
-  readonly tenantId: Import["tenantId"];
-  readonly status: Import["status"];
-  readonly counts: Import["counts"];
-}
+type Words = "tenantId" | "status" | "counts" | "mode" | "conflict" | "format" | "origin";
+export type ImportRow = Omit<Stored, Words> & Pick<Import, Words>;
 const toRow = (row: Stored): ImportRow => row as ImportRow; // as: the contract's words
-export const toImport = ({ succeeded, failed, ...row }: ImportRow): Import => recordOf(Import, { ...row, applied: { succeeded, failed } });
+export const toImport = ({ succeeded, failed, receivedBytes, sizeBytes, ...row }: ImportRow): Import =>
+  recordOf(Import, { ...row, applied: { succeeded, failed }, upload: receivedBytes === null ? null : { receivedBytes, sizeBytes } });
 
 /** Until the transaction ends, nobody else begins or applies an import of the tenant. */
 export const lockImports = async (tx: SqlTx, { tenantId }: SystemScope): Promise<void> => {
@@ -34,27 +32,42 @@ export const pageOfImports = (db: Clients, scope: SystemScope, query: Parameters
   return list(query, { owner: scope.tenantId, rows: (asked) => rows.findMany(asked), count: () => rows.count(), record: toRow });
 };
 
-/** The import that is being carried out. */
-export const findApplying = async (db: Clients, scope: SystemScope): Promise<string | null> =>
-  (await db.for(scope).import.findFirst({ where: { status: "applying" }, select: { importId: true } }))?.importId ?? null;
+/** The import that has one of these states. */
+export const findBusy = async (db: Clients, scope: SystemScope, statuses: readonly Import["status"][]): Promise<string | null> =>
+  (await db.for(scope).import.findFirst({ where: { status: { in: [...statuses] } }, select: { importId: true } }))?.importId ?? null;
 
-export type NewImport = Pick<
-  ImportRow,
-  "importId" | "format" | "origin" | "mode" | "conflict" | "sendInvites" | "lenient" | "planHash" | "lines" | "counts" | "createdBy" | "readyAt" | "expiresAt"
->;
+type Asked = "importId" | "status" | "mode" | "conflict" | "sendInvites" | "lenient" | "createdBy" | "expiresAt";
+type Made = "planHash" | "lines" | "counts" | "deletesToConfirm" | "readyAt";
+export type NewImport = Pick<ImportRow, Asked | "format" | "origin"> & Partial<Pick<ImportRow, Made | "receivedBytes">>;
 export interface NewLine extends Omit<ImportLine, "status"> {
   readonly status: string;
   /** Sealed; null: nothing is to be done. */
   readonly calls: Uint8Array<ArrayBuffer> | null;
 }
-export const insertImport = async (tx: Clients, scope: SystemScope, made: NewImport, lines: readonly NewLine[]): Promise<ImportRow> => {
-  const row = toRow(await tx.for(scope).import.create({ data: { ...made, status: "ready" } }));
-  const data = lines.map((line) => ({ ...line, importId: made.importId, changes: line.changes as Prisma.InputJsonValue })); // as: read from JSON
+export const insertImport = async (tx: Clients, scope: SystemScope, made: NewImport): Promise<ImportRow> =>
+  toRow(await tx.for(scope).import.create({ data: { lines: 0, counts: {}, ...made } }));
+export const insertLines = async (tx: Clients, scope: SystemScope, importId: string, lines: readonly NewLine[]): Promise<void> => {
+  const data = lines.map((line) => ({ ...line, importId, changes: line.changes as Prisma.InputJsonValue })); // as: read from JSON
   await tx.for(scope).importLine.createMany({ data });
-  return row;
 };
 
-export type ImportChange = Partial<Pick<ImportRow, "status" | "statusReason" | "appliedBy" | "succeeded" | "failed" | "nextLine" | "completedAt">>;
+export type ImportChange = Partial<
+  Pick<
+    ImportRow,
+    | Made
+    | "origin"
+    | "status"
+    | "statusReason"
+    | "appliedBy"
+    | "succeeded"
+    | "failed"
+    | "nextLine"
+    | "completedAt"
+    | "receivedBytes"
+    | "sizeBytes"
+    | "expiresAt"
+  >
+>;
 export const updateImport = async (tx: Clients, scope: SystemScope, importId: string, change: ImportChange): Promise<void> => {
   await tx.for(scope).import.updateMany({ where: { importId }, data: given(change) });
 };
@@ -109,11 +122,12 @@ export const madeRecords = async (tx: Clients, scope: SystemScope, importId: str
 };
 
 const KEEP_DAYS = 90;
-/** Cancels plans that nobody has applied in time, and deletes what is old. */
+/** Cancels plans that nobody has applied in time and files that never came whole, and deletes what is old. */
 export const forgetImports = async ({ system }: Clients, now: Date): Promise<void> => {
-  await system.import.updateMany({
-    where: { status: "ready", expiresAt: { lte: now } },
-    data: { status: "cancelled", statusReason: "nobody applied it in time", completedAt: now },
+  const tooLate = { ready: "nobody applied it in time", uploading: "its file did not come in time" };
+  for (const [status, statusReason] of Object.entries(tooLate))
+    await system.import.updateMany({ where: { status, expiresAt: { lte: now } }, data: { status: "cancelled", statusReason, completedAt: now } });
+  await system.import.deleteMany({
+    where: { createdAt: { lt: secondsFromNow(-KEEP_DAYS * DAY_SECONDS, now) }, status: { notIn: ["applying", "validating"] } },
   });
-  await system.import.deleteMany({ where: { createdAt: { lt: secondsFromNow(-KEEP_DAYS * DAY_SECONDS, now) }, status: { notIn: ["applying"] } } });
 };

@@ -71,13 +71,13 @@ export interface Asked {
 const BINARY: Json = { type: "string", format: "binary" };
 
 /** The gateway reads the text itself, because its signature covers every byte. */
-const rawRequestBody = (field: Json = {}, example: unknown = "{}", type?: string): Json => ({
+const rawRequestBody = (field: Json = {}, example: unknown = "{}", type?: Operation["rawType"]): Json => ({
   required: true,
   ...(field["description"] === undefined ? {} : { description: field["description"] }),
   content:
     type === undefined
       ? { "application/json": { schema: { type: "object", additionalProperties: true }, examples: { request: { value: JSON.parse(String(example)) } } } }
-      : { [type]: { schema: { type: "string" }, examples: { request: { value: example } } } },
+      : { [type]: { schema: type === "application/gzip" ? BINARY : { type: "string" }, examples: { request: { value: example } } } },
 });
 
 export interface AskedParts {

@@ -116,8 +116,8 @@ const text = (body: Uint8Array): string => {
 };
 
 /** The body's fields, or the one field that takes the body as it came. */
-export const readBodyInput = ({ rawBody, otlp, maxBodyBytes }: Operation, body: Uint8Array, request: Pick<HttpRequest, "headers">): Json => {
-  if (rawBody !== undefined) return { [rawBody]: text(body) };
+export const readBodyInput = ({ rawBody, rawType, otlp, maxBodyBytes }: Operation, body: Uint8Array, request: Pick<HttpRequest, "headers">): Json => {
+  if (rawBody !== undefined) return { [rawBody]: rawType === "application/gzip" ? Buffer.from(body).toString("base64") : text(body) };
   if (otlp !== true) return readBodyObject(body, request.headers["content-type"]);
   const content = contentOf(request, body, maxBodyBytes);
   return isProtobuf(request) ? readProtobuf(content) : readBodyObject(content, request.headers["content-type"], OTLP_TYPES);

@@ -37,6 +37,7 @@ export const NOT_WATCHED: Readonly<Record<string, string>> = {
   bulk_parts: "which parts of the items have come",
   untold_outcomes: "work that a job still has to do",
   alert_states: "what a job has found",
+  import_parts: "the file of an import, whose record is watched",
   import_lines: "each line says what became of it",
   cost_ledgers: "how far a job has come",
   cost_days: "what a job has added up",

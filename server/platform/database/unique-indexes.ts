@@ -148,6 +148,7 @@ export const UNIQUE_INDEXES: Readonly<Record<string, IndexMeaning>> = {
   imports_pkey: GENERATED,
   imports_tenant_id_import_id_key: COPY,
   import_lines_pkey: WITH_PARENT,
+  import_parts_pkey: NUMBERED,
   cost_rates_pkey: NUMBERED,
   cost_rates_tenant_id_valid_from_key: never("set under a lock, which deletes the row of the same day first"),
   cost_ledgers_pkey: MERGED,

@@ -28,6 +28,7 @@ export const SEALED = {
 export const NOT_SEALED: Readonly<Record<string, string>> = {
   "installation.key_check": "sealed; the rotation replaces it last, because it says which key is in force",
   "data_export_chunks.bytes": "sealed with a derived key; the file lives for days, and after a rotation another is made",
+  "import_parts.bytes": "sealed with a derived key; a file lives until its plan is made, and after a rotation it is sent again",
   "import_lines.calls": "sealed with a derived key; the plan lives for a day, and after a rotation another is made",
   "sessions.hash": "a hash",
   "sign_in_links.hash": "a hash",

@@ -1,4 +1,5 @@
 // Imports, for samples. A plan goes straight into the table: making one by the API would leave records that the tests count.
+import { gzipSync } from "node:zlib";
 import { newId } from "../../../server/core/ids.ts";
 import type { Stock } from "../stock.ts";
 
@@ -15,6 +16,12 @@ export const newImport = async ({ world, tenant }: Pick<Stock, "world" | "tenant
   );
   return importId;
 };
+/** An import whose file has not come. */
+export const newUpload = async (stock: Pick<Stock, "world" | "tenant">): Promise<string> => {
+  const importId = await newImport(stock);
+  await stock.world.sql.query("update imports set status = 'uploading', format = 'export', received_bytes = 0 where import_id = $1", [importId]);
+  return importId;
+};
 const anImport =
   (more: Record<string, unknown> = {}) =>
   async (stock: Stock) => ({ importId: await newImport(stock), ...more });
@@ -23,6 +30,7 @@ export const IMPORT_SAMPLES = {
   "imports.manifest": async () => ({ scopes: ["settings"] }),
   "imports.list": nothing,
   "imports.create": async () => ({ document: "format: mooring-manifest/1\nsettings: { defaultTimezone: UTC }\n" }),
+  "imports.upload": async (stock: Stock) => ({ importId: await newUpload(stock), part: gzipSync("{}\n").toString("base64") }),
   "imports.get": anImport(),
   "imports.wait": anImport({ status: ["ready"], timeout: 1 }),
   "imports.report": anImport(),

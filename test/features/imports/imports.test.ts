@@ -1,11 +1,9 @@
 // Imports: a document becomes a plan, exactly that plan is carried out by the operations that people use, and nothing is gained that its author lacks.
-import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse, stringify } from "yaml";
 import { newId } from "../../../server/core/ids.ts";
-import { eventually } from "../../kit/checks/eventually.ts";
-import { runJob } from "../../kit/gateway/run-job.ts";
-import { type Caller, startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
+import { startWorld, type World } from "../../kit/gateway/world.ts";
+import { exported, type Opened, openImporter } from "./importer.ts";
 
 let world: World;
 beforeAll(async () => {
@@ -13,63 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-interface Line {
-  readonly n: number;
-  readonly kind: string;
-  readonly key: string;
-  readonly action: string;
-  readonly code: string | null;
-  readonly message: string | null;
-  readonly status: string;
-  readonly changes: readonly { readonly field: string; readonly from: unknown; readonly to: unknown }[];
-}
-
-const open = async (known?: TestTenant) => {
-  const tenant = known ?? (await world.tenant());
-  await world.sql.query("update tenants set plan = 'business' where tenant_id = $1", [tenant.tenantId]);
-  const owner = await tenant.user("owner");
-  const call = (method: string, path: string, body?: unknown, as: Caller = owner) => world.call(as, method, `/v1${path}`, body === undefined ? {} : { body });
-  const must = async (method: string, path: string, body?: unknown, as?: Caller) => {
-    const { status, body: answer } = await call(method, path, body, as);
-    if (status >= 300) throw new Error(`${method} ${path} answered ${status}: ${JSON.stringify(answer)}`);
-    return answer.data;
-  };
-  const report = async (importId: string): Promise<readonly Line[]> => must("GET", `/imports/${importId}/report?pageSize=100`);
-  interface Planned {
-    readonly importId: string;
-    readonly planHash: string;
-    readonly counts: Readonly<Record<string, number>>;
-    readonly report: readonly Line[];
-  }
-  const plan = async (document: string, options: object = {}, as?: Caller): Promise<Planned> => {
-    const made = await must("POST", "/imports", { document, ...options }, as);
-    return { ...made, report: await report(made.importId) };
-  };
-  const ended = (importId: string) =>
-    eventually(async () => {
-      const row = await must("GET", `/imports/${importId}`);
-      expect(row.status).toMatch(/^(completed|failed)/);
-      return row;
-    });
-  const apply = async ({ importId, planHash }: { readonly importId: string; readonly planHash: string }, as?: Caller) => {
-    await must("POST", `/imports/${importId}/apply`, { planHash }, as);
-    return ended(importId);
-  };
-  return { tenant, owner, call, must, report, plan, apply, ended };
-};
-type Opened = Awaited<ReturnType<typeof open>>;
-
-/** The lines of a whole export. */
-const exported = async ({ must, owner }: Opened): Promise<string> => {
-  const { exportId } = await must("POST", "/exports", {});
-  await eventually(async () => {
-    await runJob(world, "data-exports.make");
-    expect((await must("GET", `/exports/${exportId}`)).status).toBe("completed");
-  });
-  const file = await fetch(`${world.url}/v1/exports/${exportId}/download`, { headers: owner.headers("") });
-  await must("DELETE", `/exports/${exportId}`).catch(() => null);
-  return gunzipSync(Buffer.from(await file.arrayBuffer())).toString();
-};
+const open = (): Promise<Opened> => openImporter(world);
 
 const MANIFEST = `format: mooring-manifest/1
 update-policies:
@@ -221,7 +163,7 @@ describe("an export", () => {
     const device = await source.tenant.device();
     await source.must("POST", "/saved-views", { place: "devices", name: "all", search: "" }).catch(() => null);
     await source.must("PATCH", `/devices/${device.deviceId}`, { name: "kitchen", tags: ["site:lisbon"] });
-    const file = await exported(source);
+    const file = await exported(world, source);
     const target = await open();
     const first = await target.plan(file, { conflict: "overwrite" });
     expect(first).toMatchObject({ format: "export", origin: "this" });
@@ -243,7 +185,7 @@ describe("an export", () => {
   test("of which one byte has changed is refused with its line, and one that others have signed is foreign", async () => {
     const source = await open();
     await source.must("POST", "/fleets", { name: "porto", selector: { tags: ["site:porto"] } });
-    const file = await exported(source);
+    const file = await exported(world, source);
     const refused = async (document: string) => (await source.call("POST", "/imports", { document })).body;
     expect(await refused(file.replace("porto", "corto"))).toMatchObject({ code: "IMPORT_INVALID", details: { reason: expect.stringContaining("checksum") } });
     expect(await refused(file.slice(0, -2))).toMatchObject({ code: "IMPORT_INVALID" });

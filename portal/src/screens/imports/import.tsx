@@ -16,7 +16,16 @@ import { summaryOf, text, toneOf } from "./text.ts";
 
 const route = getRouteApi("/imports/$importId");
 const LOOK_MS = 1_000;
-const TONES: Readonly<Record<ImportLine["action"], string>> = { create: "active", update: "running", unchanged: "none", skip: "none", refuse: "failed" };
+const TONES: Readonly<Record<ImportLine["action"], string>> = {
+  create: "active",
+  update: "running",
+  unchanged: "none",
+  skip: "none",
+  refuse: "failed",
+  delete: "dangerous",
+};
+/** What is carried out. */
+const DONE: ReadonlySet<ImportLine["action"]> = new Set(["create", "update", "delete"]);
 type Row = Pick<ImportLine, "n" | "line" | "kind" | "key" | "action" | "code" | "message" | "status"> & {
   readonly changes: readonly { readonly field: string }[];
 };
@@ -35,16 +44,17 @@ const COLUMNS: readonly Column<Row>[] = [
   {
     title: text.result,
     width: "90px",
-    cell: ({ status, action }) => (action === "create" || action === "update" ? text.results[status] : ""),
+    cell: ({ status, action }) => (DONE.has(action) ? text.results[status] : ""),
   },
 ];
 
+const isBusy = ({ status }: Pick<ImportWithActors, "status">): boolean => status === "applying" || status === "validating" || status === "uploading";
 const readAgain = () => queryClient.invalidateQueries(api.imports.pathFilter());
 
 const Actions = ({ of }: { readonly of: ImportWithActors }) => {
   const navigate = useNavigate();
   const [asks, setAsks] = useState(false);
-  const { importId, planHash, status, mode, counts } = of;
+  const { importId, planHash, status, mode, counts, deletesToConfirm } = of;
   const apply = useMutation(
     api.imports.apply.mutationOptions({
       onSuccess: async () => {
@@ -61,10 +71,10 @@ const Actions = ({ of }: { readonly of: ImportWithActors }) => {
       },
     }),
   );
-  const hasWork = (counts.create ?? 0) + (counts.update ?? 0) > 0;
+  const hasWork = (counts.create ?? 0) + (counts.update ?? 0) + (counts.delete ?? 0) > 0;
   return (
     <>
-      {status === "ready" && mode === "merge" && hasWork ? (
+      {status === "ready" && mode !== "dry_run" && hasWork ? (
         <button type="button" data-kind="primary" onClick={() => setAsks(true)}>
           {text.apply}
         </button>
@@ -79,7 +89,7 @@ const Actions = ({ of }: { readonly of: ImportWithActors }) => {
         onClose={() => setAsks(false)}
         submit={text.apply}
         action={apply}
-        onConfirm={() => apply.mutate({ importId, planHash: planHash ?? "" })}
+        onConfirm={() => apply.mutate({ importId, planHash: planHash ?? "", confirmDeletes: deletesToConfirm ?? undefined })}
       >
         {text.applyText(summaryOf(of))}
       </Confirm>
@@ -88,7 +98,7 @@ const Actions = ({ of }: { readonly of: ImportWithActors }) => {
 };
 
 const Plan = ({ of }: { readonly of: ImportWithActors }) => {
-  const isUnderWay = of.status === "applying";
+  const isUnderWay = isBusy(of);
   const list = usePages<Row>((page) => ({
     ...api.imports.report.queryOptions({ importId: of.importId, page, pageSize: PAGE_SIZE }),
     refetchInterval: isUnderWay ? LOOK_MS : false,
@@ -101,6 +111,7 @@ const Plan = ({ of }: { readonly of: ImportWithActors }) => {
           [text.what]: text.formats[of.format],
           [text.origin]: text.origins[of.origin],
           [text.changes]: summaryOf(of),
+          ...(of.statusReason === null ? {} : { [text.reason]: of.statusReason }),
           [text.done]: text.doneOf(of.applied.succeeded, of.applied.failed),
           [text.made]: <Ago at={of.createdAt} />,
         }}
@@ -114,7 +125,7 @@ export const ImportScreen = () => {
   const { importId } = route.useParams();
   const read = useQuery({
     ...api.imports.get.queryOptions({ importId }),
-    refetchInterval: ({ state }) => (state.data?.status === "applying" ? LOOK_MS : false),
+    refetchInterval: ({ state }) => (state.data !== undefined && isBusy(state.data) ? LOOK_MS : false),
   });
   return (
     <Page title={text.one} fill beside={<Link to="/imports">{text.back}</Link>} actions={read.data === undefined ? undefined : <Actions of={read.data} />}>

@@ -8,17 +8,20 @@ const ACTIONS: Readonly<Record<ImportLine["action"], string>> = {
   unchanged: "unchanged",
   skip: "leave out",
   refuse: "refused",
+  delete: "delete",
 };
 
 export const text = {
   title: "Imports",
   total: (count: number) => counted(count, "import"),
-  none: "An import makes what a file says: a manifest in YAML, or the lines of an export. You see its plan first.",
+  none: "An import makes what a file says: a manifest in YAML, or an export. You see its plan first.",
   plan: "Plan an import",
   planIt: "Plan",
   file: "File",
-  fileHint: "A manifest (.yaml), or an export that you have unpacked (.ndjson). At most 1 MB.",
-  tooLarge: "The file is larger than 1 MB.",
+  fileHint: "A manifest (.yaml, at most 256 KB), or an export as you have downloaded it (.gz, at most 100 MB).",
+  tooLarge: (megabytes: number) => `The file is larger than ${megabytes} MB.`,
+  sent: (percent: number) => `${percent} % sent`,
+  replace: "Delete what the file lacks, of the kinds that it has",
   conflict: "What is here and differs",
   conflicts: [
     ["overwrite", "is changed"],
@@ -34,12 +37,18 @@ export const text = {
     foreign: "of another installation, or changed since",
   } satisfies Readonly<Record<Import["origin"], string>>,
   state: "State",
+  reason: "Why",
   changes: "Changes",
   by: "By",
   made: "Planned",
   nothing: "nothing to do",
-  toDo: (create: number, update: number, refused: number) =>
-    [create > 0 ? `${create} to create` : "", update > 0 ? `${update} to change` : "", refused > 0 ? `${refused} refused` : ""]
+  toDo: (create: number, update: number, deleted: number, refused: number) =>
+    [
+      create > 0 ? `${create} to create` : "",
+      update > 0 ? `${update} to change` : "",
+      deleted > 0 ? `${deleted} to delete` : "",
+      refused > 0 ? `${refused} refused` : "",
+    ]
       .filter((part) => part !== "")
       .join(", "),
   one: "Import",
@@ -63,6 +72,8 @@ export const text = {
   remove: "Delete",
   noLines: "The file has no records.",
   statuses: {
+    uploading: "being sent",
+    validating: "being read",
     ready: "ready",
     applying: "running",
     completed: "completed",
@@ -72,9 +83,16 @@ export const text = {
   } satisfies Readonly<Record<Import["status"], string>>,
 } as const;
 
-export const summaryOf = ({ counts: { create = 0, update = 0, refuse = 0 } }: Pick<Import, "counts">): string =>
-  text.toDo(create, update, refuse) || text.nothing;
+export const summaryOf = ({ counts: { create = 0, update = 0, delete: deleted = 0, refuse = 0 } }: Pick<Import, "counts">): string =>
+  text.toDo(create, update, deleted, refuse) || text.nothing;
 export const toneOf = (status: Import["status"]): string =>
-  ({ ready: "pending", applying: "running", completed: "completed", completed_with_errors: "partially_failed", failed: "failed", cancelled: "canceled" })[
-    status
-  ];
+  ({
+    uploading: "pending",
+    validating: "running",
+    ready: "pending",
+    applying: "running",
+    completed: "completed",
+    completed_with_errors: "partially_failed",
+    failed: "failed",
+    cancelled: "canceled",
+  })[status];

@@ -1,5 +1,5 @@
-// Seals the calls of a plan, because a document may hold secrets. By a derived key: a plan lives for a day, and after a rotation of the master key
-// another one is made.
+// Seals what an import keeps of its document, which may hold secrets: the parts of its file, and the calls of its plan. By derived keys: both live for a day,
+// and after a rotation of the master key another import is made.
 import type { SecretBox } from "../../platform/keys/secrets.ts";
 import type { PlannedCall } from "./plan-changes.ts";
 
@@ -18,3 +18,14 @@ export const createLineBox = (secretBox: Pick<SecretBox, "boxFor">) => {
   };
 };
 export type LineBox = ReturnType<typeof createLineBox>;
+
+export const createPartBox = (secretBox: Pick<SecretBox, "boxFor">) => {
+  const box = secretBox.boxFor("import parts");
+  const contextOf = (importId: string, from: number): string => `${importId}|${from}`;
+  return {
+    seal: (bytes: Uint8Array, importId: string, from: number): Uint8Array<ArrayBuffer> => box.seal(bytes, contextOf(importId, from)),
+    /** Null: sealed with a master key that is gone. */
+    open: (sealed: Uint8Array, importId: string, from: number): Buffer | null => box.open(sealed, contextOf(importId, from)),
+  };
+};
+export type PartBox = ReturnType<typeof createPartBox>;
