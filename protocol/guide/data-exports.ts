@@ -1,6 +1,6 @@
 // Guide to data exports.
 import type { Guide } from "./guide.ts";
-import { AT, IDS, shownWithActors } from "./records.ts";
+import { AT, IDS, LATER, shownWithActors } from "./records.ts";
 
 const exportId = "exp_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R";
 const pending = {
@@ -55,6 +55,17 @@ export const dataExports: Guide<"dataExports"> = {
   download: {
     description: "Every node has the file. With `Range` you get a part of it, to go on after a break. Each download is in the audit log.",
     input: { exportId },
+    output: "…",
+  },
+  link: {
+    description:
+      "For a program that has no credentials, or a browser on another machine. The link works once and for 15 minutes; a new one replaces it. The download is in the audit log under your name.",
+    input: { exportId },
+    output: { exportId, url: "https://mooring.example/v1/export/file?token=eyJ0ZW5hbnQiOiJ0ZW4ifQ.c2lnbmF0dXJl", expiresAt: LATER },
+  },
+  downloadByLink: {
+    description: "What `link` names. Whoever breaks off needs another link.",
+    input: { token: "eyJ0ZW5hbnQiOiJ0ZW4ifQ.c2lnbmF0dXJl" },
     output: "…",
   },
   remove: { description: "An export that is being made stops. The file is gone with the answer.", input: { exportId } },

@@ -47,6 +47,7 @@ export const ERRORS = {
   APP_TEMPLATE_NOT_FOUND: row(404, "The catalogue has no application {templateId}."),
   AGENT_PACKAGE_NOT_FOUND: row(404, "There is no package {file} of the agent."),
   EXPORT_NOT_FOUND: row(404, "Data export {exportId} was not found."),
+  EXPORT_LINK_INVALID: row(404, "The link was used, replaced or is too old. Make another one."),
   IMPORT_NOT_FOUND: row(404, "Import {importId} was not found."),
   WEBHOOK_NOT_FOUND: row(404, "Webhook {webhookId} was not found."),
   DELIVERY_NOT_FOUND: row(404, "Delivery {deliveryId} was not found."),

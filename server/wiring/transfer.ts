@@ -12,7 +12,7 @@ const sectionNamed = (kind: string): Section => {
   return section;
 };
 
-export const transfer = ({ kit, serving, settings, failed }: Wiring, peers: Peers & HandlersOfAll) => ({
+export const transfer = ({ kit, serving, settings, failed, publicUrl }: Wiring, peers: Peers & HandlersOfAll) => ({
   dataExports: () =>
     createDataExports({
       ...kit,
@@ -22,6 +22,7 @@ export const transfer = ({ kit, serving, settings, failed }: Wiring, peers: Peer
       blocks: () => peers.security.blocks,
       handlers: handlersOf(peers),
       gatewayVersion: version,
+      publicUrl,
       wakeJob: (name) => serving.book.wake(name),
       onError: failed("data export"),
       settings: settings?.dataExports,

@@ -11,6 +11,7 @@ export const COST_AND_IMPORT_SCENARIOS = {
     await done(at.world, at.stock.owner, "PUT /costs/rates", { body: { currency: "EUR", device: {} } });
     await probe(own(at, "PUT", "/costs/rates", { body: { currency: "USD", device: {} } }));
   },
+  EXPORT_LINK_INVALID: ({ world }, probe) => probe(call(world, "GET", "/export/file?token=none.none")),
   IMPORT_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/imports/imt_unknown")),
   IMPORT_INVALID: (at, probe) => probe(own(at, "POST", "/imports", { body: { document: "format: mooring-manifest/1\nrockets: []" } })),
   IMPORT_VERSION_UNSUPPORTED: (at, probe) => probe(own(at, "POST", "/imports", { body: { document: "format: mooring-manifest/9" } })),

@@ -1,16 +1,18 @@
 // Data exports: what a person may read of a tenant, as one signed file. exporter.ts makes it from sections.ts, writer.ts has its form.
-import { contract, EXPORT_SCOPES } from "../../../protocol/index.ts";
+import { contract, type DataExport, EXPORT_SCOPES } from "../../../protocol/index.ts";
 import { permissionsIn } from "../../core/access.ts";
+import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { implement } from "../../core/feature.ts";
 import { pageWithActors, withActor } from "../../core/people/actors.ts";
 import { type AccessDeps, createPresentAccess } from "../../core/people/present-access.ts";
-import { auditActorOf } from "../../core/ports/audit.ts";
+import { type AuditActor, type AuditEntry, auditActorOf } from "../../core/ports/audit.ts";
 import { actorOf, type TenantScope } from "../../core/scope.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
 import { createChunkBox } from "./chunk-box.ts";
-import { fileBytes, rangeOf } from "./download.ts";
+import { type ByteRange, fileBytes, rangeOf } from "./download.ts";
 import { createExporter, type ExporterDeps } from "./exporter.ts";
+import { createExportLinks } from "./links.ts";
 import { makeFirst, permissionsFor } from "./sections.ts";
 import {
   countDownload,
@@ -24,6 +26,8 @@ import {
   lockExports,
   pageOfExports,
   readExportChunk,
+  saveLink,
+  takeLink,
   toDataExport,
 } from "./store.ts";
 
@@ -36,6 +40,7 @@ export interface DataExportsDeps
     AccessDeps,
     Pick<ExporterDeps, "handlers" | "gatewayVersion" | "onError" | "settings"> {
   readonly wakeJob: (name: string) => void;
+  readonly publicUrl: () => string;
 }
 
 const JOB = "data-exports.make";
@@ -52,19 +57,18 @@ export const createDataExports = (deps: DataExportsDeps): Feature<typeof contrac
   };
   const shown = (scope: TenantScope, row: ExportRow) => withActor(db, scope, toDataExport(row));
 
-  const noteDownload = async (scope: TenantScope, { exportId, tenantId }: ExportRow): Promise<void> => {
-    await db.tx(async (tx) => {
-      audit.begin(tx);
-      await countDownload(tx, scope, exportId);
-      await audit.append(tx, {
-        tenantId,
-        actor: auditActorOf(scope.principal),
-        action: "dataExports.download",
-        resource: { type: "exports", id: exportId },
-        code: null,
-        call: scope,
-      });
-    });
+  const noteDownload = async (tx: Tx, { exportId, tenantId }: Pick<ExportRow, "exportId" | "tenantId">, actor: AuditActor, call: AuditEntry["call"]) => {
+    await countDownload(tx, { tenantId }, exportId);
+    await audit.append(tx, { tenantId, actor, action: "dataExports.download", resource: { type: "exports", id: exportId }, code: null, call });
+  };
+  const links = createExportLinks(deps.secretBox, clock);
+  const lost = (exportId: string): AppError => new AppError("EXPORT_EXPIRED", { details: { exportId } });
+  const bytesIn = ({ tenantId, exportId, sizeBytes }: ExportRow, range: ByteRange = { from: 0, to: sizeBytes - 1 }) =>
+    fileBytes({ exportId, read: (part) => readExportChunk(db, { tenantId }, exportId, part), chunkBox, lost: () => lost(exportId) }, range);
+  const dispositionOf = ({ exportId, format }: ExportRow): string => `attachment; filename="${exportId}.${format}.gz"`;
+  const requireFile = ({ exportId, status }: ExportRow): void => {
+    if (status === "expired") throw lost(exportId);
+    if (status !== "completed") throw new AppError("EXPORT_NOT_READY", { details: { exportId, status } });
   };
 
   return {
@@ -99,22 +103,46 @@ export const createDataExports = (deps: DataExportsDeps): Feature<typeof contrac
       },
       download: async ({ scope, reply, fail }, { exportId, range: header }) => {
         const row = await find(scope, exportId);
-        const { status, sizeBytes, format } = row;
-        if (status === "expired") throw fail("EXPORT_EXPIRED", { exportId });
-        if (status !== "completed") throw fail("EXPORT_NOT_READY", { exportId, status });
+        requireFile(row);
+        const { sizeBytes } = row;
         const range = rangeOf(header, sizeBytes);
         if (range === "beyond") throw fail("RANGE_NOT_SATISFIABLE", { sizeBytes });
         // A caller who goes on after a break has been noted.
-        if (range === null || range.from === 0) await noteDownload(scope, row);
+        if (range === null || range.from === 0)
+          await db.tx(async (tx) => {
+            audit.begin(tx);
+            await noteDownload(tx, row, auditActorOf(scope.principal), scope);
+          });
         reply.headers["Accept-Ranges"] = "bytes";
-        reply.headers["Content-Disposition"] = `attachment; filename="${exportId}.${format}.gz"`;
+        reply.headers["Content-Disposition"] = dispositionOf(row);
         if (range !== null) {
           reply.status = 206;
           reply.headers["Content-Range"] = `bytes ${range.from}-${range.to}/${sizeBytes}`;
         }
-        const read = (part: number) => readExportChunk(db, scope, exportId, part);
-        const lost = () => fail("EXPORT_EXPIRED", { exportId });
-        return fileBytes({ exportId, read, chunkBox, lost }, range ?? { from: 0, to: sizeBytes - 1 });
+        return bytesIn(row, range ?? undefined);
+      },
+      link: async ({ scope, commit }, { exportId }) => {
+        requireFile(await find(scope, exportId));
+        const { type, id } = auditActorOf(scope.principal);
+        return commit(async (tx) => {
+          const { linkId, until, token } = links.make({ tenantId: scope.tenantId, exportId, by: { type, id } });
+          if (!(await saveLink(tx, scope, exportId, linkId))) throw lost(exportId);
+          const url = `${deps.publicUrl()}/v1/export/file?token=${token}`;
+          return { exportId: exportId as DataExport["exportId"], url, expiresAt: until.toISOString() }; // as: a row's id
+        });
+      },
+      downloadByLink: async ({ scope, reply, fail }, { token }) => {
+        const link = links.read(token);
+        if (link === null) throw fail("EXPORT_LINK_INVALID");
+        const row = await db.tx(async (tx) => {
+          audit.begin(tx);
+          if (!(await takeLink(tx, link, link.exportId, link.linkId))) throw fail("EXPORT_LINK_INVALID");
+          await noteDownload(tx, link, { ...link.by, email: null }, scope);
+          return findExport(tx, link, link.exportId);
+        });
+        if (row?.status !== "completed") throw lost(link.exportId);
+        reply.headers["Content-Disposition"] = dispositionOf(row);
+        return bytesIn(row);
       },
       remove: ({ scope, commit }, { exportId }) =>
         commit(async (tx) => {

@@ -115,6 +115,14 @@ export const countDownload = async (tx: Clients, scope: SystemScope, exportId: s
   await tx.for(scope).dataExport.updateMany({ where: { exportId }, data: { downloadCount: { increment: 1 } } });
 };
 
+/** From now on only this link downloads the export. False: it is not complete. */
+export const saveLink = async (tx: Clients, scope: SystemScope, exportId: string, linkId: string): Promise<boolean> =>
+  (await tx.for(scope).dataExport.updateMany({ where: { exportId, status: "completed", ...SEEN }, data: { linkId } })).count === 1;
+
+/** Nobody uses the link again. False: somebody has, or another one has replaced it. */
+export const takeLink = async (tx: Clients, scope: SystemScope, exportId: string, linkId: string): Promise<boolean> =>
+  (await tx.for(scope).dataExport.updateMany({ where: { exportId, linkId, ...SEEN }, data: { linkId: null } })).count === 1;
+
 export const hideExport = async (tx: Clients, scope: SystemScope, exportId: string, now: Date): Promise<void> => {
   const { dataExport } = tx.for(scope);
   await dataExport.updateMany({ where: { exportId, status: LIVE }, data: { status: "cancelled" } });

@@ -2,6 +2,8 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { EXPORT_SCOPES } from "../../../protocol/index.ts";
+import { systemClock } from "../../../server/core/clock.ts";
+import { createExportLinks } from "../../../server/features/data-exports/links.ts";
 import { signatureOf } from "../../../server/features/data-exports/writer.ts";
 import { createSecretBox } from "../../../server/platform/keys/secrets.ts";
 import { runJob } from "../../kit/gateway/run-job.ts";
@@ -195,4 +197,40 @@ test("another tenant's export is unknown, and so is its file", async () => {
     ["GET", "/download"],
   ] as const)
     expect((await world.call(other, method, `/v1/exports/${exportId}${path}`)).body.code).toBe("EXPORT_NOT_FOUND");
+});
+
+test("a link downloads an export once, for 15 minutes, until another one replaces it, and in its maker's name", async () => {
+  const { exportId } = await insertExport(world, tenant, "completed");
+  const linkOf = async (as = owner) => (await world.call(as, "POST", `/v1/exports/${exportId}/link`)).body;
+  const { url, expiresAt } = (await linkOf()).data;
+  expect(Date.parse(expiresAt) - Date.now()).toBeGreaterThan(800_000);
+  const open = async (address: string): Promise<readonly [number, string]> => {
+    const { pathname, search } = new URL(address);
+    const answer = await fetch(`${world.url}${pathname}${search}`);
+    return [answer.status, answer.status === 200 ? await answer.text() : ((await answer.json()) as { readonly code: string }).code];
+  };
+  const newer = (await linkOf()).data.url;
+  expect(await open(url)).toEqual([404, "EXPORT_LINK_INVALID"]);
+  expect(await Promise.all([open(newer), open(newer)]).then((answers) => answers.toSorted(([a], [b]) => a - b))).toEqual([
+    [200, "file"],
+    [404, "EXPORT_LINK_INVALID"],
+  ]);
+  expect(await open(newer.replace(/token=./, "token=x"))).toEqual([404, "EXPORT_LINK_INVALID"]);
+  const { rows } = await world.sql.query("select actor_type, actor_id from audit_logs where resource_id = $1 and action = 'dataExports.download'", [exportId]);
+  expect(rows).toEqual([{ actor_type: "user", actor_id: expect.stringMatching(/^owner-/) }]);
+  expect((await linkOf(await (await world.tenant()).user("owner"))).code).toBe("EXPORT_NOT_FOUND");
+  const last = (await linkOf()).data.url;
+  await world.call(owner, "DELETE", `/v1/exports/${exportId}`);
+  expect(await open(last)).toEqual([404, "EXPORT_LINK_INVALID"]);
+  const running = await insertExport(world, tenant, "expired");
+  expect((await world.call(owner, "POST", `/v1/exports/${running.exportId}/link`)).body.code).toBe("EXPORT_EXPIRED");
+});
+
+test("a link that is too old is refused", async () => {
+  let now = new Date();
+  const links = createExportLinks(createSecretBox(Buffer.alloc(32, 7)), { ...systemClock, now: () => now });
+  const { token } = links.make({ tenantId: tenant.tenantId as `ten_${string}`, exportId: "exp_1", by: { type: "user", id: "usr_1" } });
+  expect(links.read(token)?.exportId).toBe("exp_1");
+  now = new Date(now.getTime() + 900_000);
+  expect(links.read(token)).toBeNull();
 });

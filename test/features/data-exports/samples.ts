@@ -31,5 +31,11 @@ export const EXPORT_SAMPLES = {
   "dataExports.get": completedExport,
   "dataExports.wait": async (stock: Stock) => ({ ...(await completedExport(stock)), status: ["completed"], timeout: 0 }),
   "dataExports.download": completedExport,
+  "dataExports.link": completedExport,
+  "dataExports.downloadByLink": async ({ world, tenant, owner }: Stock) => {
+    const { exportId } = await insertExport(world, tenant, "completed");
+    const { body } = await world.call(owner, "POST", `/v1/exports/${exportId}/link`);
+    return { token: new URL(body.data.url).searchParams.get("token") };
+  },
   "dataExports.remove": completedExport,
 } as const;

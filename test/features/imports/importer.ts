@@ -7,6 +7,7 @@ import type { Caller, World } from "../../kit/gateway/world.ts";
 
 interface Line {
   readonly n: number;
+  readonly line: number | null;
   readonly kind: string;
   readonly key: string;
   readonly action: string;

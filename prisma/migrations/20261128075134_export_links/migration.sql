@@ -1,0 +1,2 @@
+-- AlterTable
+ALTER TABLE "data_exports" ADD COLUMN     "link_id" TEXT;
