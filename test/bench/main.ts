@@ -13,13 +13,14 @@ import { nodes } from "./benches/nodes.ts";
 import { oneEach } from "./benches/one-each.ts";
 import { policy } from "./benches/policy.ts";
 import { push, roundTrip } from "./benches/round-trip.ts";
+import { transfer } from "./benches/transfer.ts";
 import { transports } from "./benches/transports.ts";
 import { tunnels } from "./benches/tunnels.ts";
 import { webhooks } from "./benches/webhooks.ts";
 import { compileLoader } from "./loader.ts";
 import type { MetricId } from "./metrics.ts";
 import { BENCH_HELP, type BenchOptions, isWanted, readOptions, UsageError } from "./options.ts";
-import { BACKUPS, COMMANDS, FULL, LISTS, MANY, POLICY, QUICK, TUNNELS, WEBHOOKS } from "./plan.ts";
+import { BACKUPS, COMMANDS, FULL, LISTS, MANY, POLICY, QUICK, TRANSFER, TUNNELS, WEBHOOKS } from "./plan.ts";
 import { mediansOf } from "./repeat.ts";
 import { document, type Finding, save, table, toResult } from "./report.ts";
 import { InvalidRun } from "./rounds.ts";
@@ -70,6 +71,11 @@ const BENCHES: readonly Bench[] = [
     quick: false,
     run: (stage) => many(stage, MANY),
   },
+  {
+    ids: ["batch-reads", "export-rows", "export-beside", "import-statements", "import-cpu", "costs-year"],
+    quick: false,
+    run: (stage, options) => transfer(stage, TRANSFER, (id) => isWanted(options, id)),
+  },
   { ids: ["backup-restic", "backup-gateway", "backup-tar", "restore-restic"], quick: false, run: (stage) => backups(stage, BACKUPS) },
   { ids: ["policy-seconds", "policy-beside"], quick: false, run: (stage) => policy(stage, POLICY) },
   {
@@ -103,7 +109,8 @@ const runAll = async (options: BenchOptions): Promise<readonly Finding[]> => {
   const folder = createFolder();
   const loader = compileLoader(folder);
   if ("missing" in loader) throw new UsageError(`cannot measure: ${loader.missing}`);
-  const stage = await openStage(folder, loader.program, options.profile);
+  const counts = options.profile !== null || options.only.includes("import-statements");
+  const stage = await openStage(folder, loader.program, options.profile, counts);
   const findings: Finding[] = [];
   try {
     for (const bench of BENCHES) {

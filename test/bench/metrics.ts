@@ -203,6 +203,33 @@ export const METRICS = [
     target: 1.5,
     stretch: 1.2,
   }),
+  figure("batch-reads", "a batch of 20 reads: processor time, over 20 single calls", "x", { better: "less", reference: "single calls", target: 0.8 }),
+  figure("export-rows", "rows that an export writes for each second of a processor, PostgreSQL included", "1/s", {
+    better: "more",
+    reference: "none",
+    target: 20_000,
+  }),
+  figure("export-beside", "p99 of another tenant's creates beside exports, over the p99 without them", "x", {
+    better: "less",
+    reference: "itself",
+    target: 1.5,
+    stretch: 1.2,
+  }),
+  figure("import-statements", "statements for each record that an import makes, its plan included; counted only if it is named", "statements", {
+    better: "less",
+    reference: "none",
+    target: 1.5,
+  }),
+  figure("import-cpu", "processor time for each record that an import makes, its plan included, over one call that makes it", "x", {
+    better: "less",
+    reference: "single calls",
+    target: null,
+  }),
+  figure("costs-year", "an allocation of a year over one of 30 days, 10,000 devices, the slowest aggregate", "x", {
+    better: "less",
+    reference: "itself",
+    target: 3,
+  }),
   figure("webhooks-rate", "webhook deliveries of one node", "1/s", { better: "more", reference: "none" }),
 ] as const satisfies readonly Metric[];
 

@@ -15,6 +15,11 @@ export const WEBHOOKS = { rounds: 5, tenants: 4, deliveries: 6_000 } as const;
 
 export const LISTS = { commands: 1_000_000, devices: 200, readers: 25, createsPerSecond: 25, windowMs: 20_000 } as const;
 
+export const TRANSFER = {
+  ...{ batches: 100, rounds: 5, auditRecords: 200_000, fleets: 10_000, devices: 10_000, days: 365 },
+  ...{ createsPerSecond: 25, windowMs: 20_000 },
+} as const;
+
 export const MANY = { agents: 10_000, rounds: 2, idleMs: 15_000, waiting: 20 } as const;
 
 export const POLICY = { devices: 500, rounds: 3, callsPerSecond: 100 } as const;

@@ -12,7 +12,7 @@ import { freePort } from "../kit/net/free-port.ts";
 import { LOAD_CPU, pin } from "./machine.ts";
 
 const READY_MS = 15_000;
-/** Only a profile pays for them. */
+/** Only a profile pays for them, and what counts statements. */
 const STATEMENT_STATISTICS = { shared_preload_libraries: "pg_stat_statements", "pg_stat_statements.track": "top" };
 
 export interface BenchStage {
@@ -23,6 +23,8 @@ export interface BenchStage {
   readonly redis: { readonly port: number; readonly url: string; readonly pid: number };
   readonly masterKey: string;
   readonly profile: string | null;
+  /** Whether PostgreSQL counts statements. */
+  readonly counts: boolean;
   query<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<readonly Row[]>;
   /** The same as the superuser: checkpoints, statistics, the log. */
   admin<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<readonly Row[]>;
@@ -83,9 +85,9 @@ const scoped = (stage: Omit<BenchStage, "add" | "scope" | "close">): BenchStage 
 };
 
 /** Opens a stage that owns the folder and removes it. */
-export const openStage = async (folder: string, program: string, profile: string | null): Promise<BenchStage> => {
+export const openStage = async (folder: string, program: string, profile: string | null, counts = profile !== null): Promise<BenchStage> => {
   const dataDir = join(folder, "postgres");
-  const settings = { shared_buffers: "256MB", max_wal_size: "4GB", ...(profile === null ? {} : STATEMENT_STATISTICS) };
+  const settings = { shared_buffers: "256MB", max_wal_size: "4GB", ...(counts ? STATEMENT_STATISTICS : {}) };
   const postgres = await openEmbeddedPostgres({ dataDir, log: silentLog, settings });
   const pool = new pg.Pool({ connectionString: postgres.url, max: 2 });
   const adminPool = new pg.Pool({ connectionString: superuserUrl(postgres.url, dataDir), max: 1 });
@@ -100,6 +102,7 @@ export const openStage = async (folder: string, program: string, profile: string
     folder,
     program,
     profile,
+    counts,
     databaseUrl: postgres.url,
     postgresPid: postgres.pid(),
     masterKey: randomBytes(32).toString("base64"),

@@ -28,6 +28,7 @@ const RAW = [
   ...["claim", "create", "finish", "list", "lock", "outcomes", "read", "retention", "save", "stuck", "timeline"].map(
     (name) => `server/features/commands/store/${name}.ts`,
   ),
+  "server/features/imports/store.ts",
   ...["budgets", "ledger", "rates", "reports"].map((name) => `server/features/costs/store/${name}.ts`),
   "server/features/deployments/store/deployments.ts",
   ...["agents", "contact", "devices", "enrol", "fleets", "hello", "list", "presence", "seen", "sweep", "targets"].map(

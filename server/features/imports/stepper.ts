@@ -16,10 +16,13 @@ import type { LineBox } from "./document-boxes.ts";
 import { rightsFor } from "./make-plan.ts";
 import type { PlannedCall } from "./plan-changes.ts";
 import { lineThatMakes, replaceIds } from "./references.ts";
-import { endLine, findImport, type ImportRow, type LineEnd, madeRecords, pendingLines, updateImport } from "./store.ts";
+import { endLines, findImport, type ImportRow, type LineEnd, madeRecords, pendingLines, updateImport } from "./store.ts";
 
 export const IMPORT = "import";
+/** Carried out together, and each by itself only if one of them fails. */
 const LINES_AT_ONCE = 25;
+/** Of one step. */
+const SLICES = 2;
 
 type Handler = (call: KeyedCall, input: unknown) => Promise<Committed<unknown>>;
 
@@ -36,6 +39,14 @@ interface ImportStep {
   readonly row: ImportRow;
   readonly scope: TenantScope | null;
   readonly hints: readonly (() => void)[];
+}
+
+type AbleStep = Pick<ImportStep, "row"> & { readonly scope: TenantScope };
+
+/** What lines have made, by the numbers of the lines, and what is to be told when they are committed. */
+interface Slice {
+  readonly made: Map<number, string>;
+  readonly hints: (() => void)[];
 }
 
 type Line = Awaited<ReturnType<typeof pendingLines>>[number];
@@ -68,54 +79,57 @@ export const createImportStepper = (deps: ImportStepperDeps) => {
   };
 
   /** The calls of one line, one after the other; the first may make the record that the others name. */
-  const perform = async (
-    tx: Tx,
-    { row, scope }: ImportStep & { readonly scope: TenantScope },
-    line: Line,
-    hint: (hint: () => void) => void,
-  ): Promise<LineEnd> => {
+  const perform = async (tx: Tx, { row, scope }: AbleStep, line: Line, so: Slice): Promise<LineEnd> => {
+    const failed = (code: string, message: string): LineEnd => ({ n: line.n, status: "failed", code, message });
     const calls = deps.lineBox.open(line.calls, row.importId, line.n);
-    if (calls === null) return { status: "failed", code: "PLAN_UNREADABLE", message: "The plan was made under another master key. Plan the import again." };
-    const made = new Map(await madeRecords(tx, scope, row.importId, madeIn(calls)));
+    if (calls === null) return failed("PLAN_UNREADABLE", "The plan was made under another master key. Plan the import again.");
     let recordId = line.recordId;
     for (const { operation, input } of calls) {
-      const missing = madeIn([{ operation, input }]).find((each) => !made.has(each));
-      if (missing !== undefined) return { status: "failed", code: "REFERENCE_FAILED", message: "Another line, whose record it names, was not carried out." };
-      const ready = replaceIds(input, (text) => made.get(lineThatMakes(text) ?? 0) ?? text);
+      if (madeIn([{ operation, input }]).some((each) => !so.made.has(each)))
+        return failed("REFERENCE_FAILED", "Another line, whose record it names, was not carried out.");
+      const ready = replaceIds(input, (text) => so.made.get(lineThatMakes(text) ?? 0) ?? text);
       const { permission, input: schema } = operationNamed(operation);
-      if (!scope.principal || scope.principal.kind === "agent" || !scope.principal.permissions.has(permission as Permission))
-        return { status: "failed", code: "FORBIDDEN", message: `Needs the permission ${permission}.` };
-      const { result } = await deps.handlerOf(operation)(callIn(tx, scope, hint), schema.parse(ready));
+      if (scope.principal.kind === "agent" || !scope.principal.permissions.has(permission as Permission))
+        return failed("FORBIDDEN", `Needs the permission ${permission}.`); // as: a test says that each has one
+      const { result } = await deps.handlerOf(operation)(
+        callIn(tx, scope, (hint) => void so.hints.push(hint)),
+        schema.parse(ready),
+      );
       recordId ??= idIn(result, deps.idOf(line.kind));
-      if (recordId !== null) made.set(line.n, recordId);
+      if (recordId !== null) so.made.set(line.n, recordId);
     }
-    return { status: "succeeded", recordId };
+    return { n: line.n, status: "succeeded", recordId };
   };
 
-  const refused = (error: unknown): LineEnd =>
+  const refused = ({ n }: Line, error: unknown): LineEnd =>
     isAppError(error)
-      ? { status: "failed", code: error.code, message: error.message }
-      : { status: "failed", code: "INTERNAL_ERROR", message: "Something went wrong on the server." };
+      ? { n, status: "failed", code: error.code, message: error.message }
+      : { n, status: "failed", code: "INTERNAL_ERROR", message: "Something went wrong on the server." };
+
+  /** Carries the lines out. What a run that threw has made and hinted at counts for nothing, so a run keeps its own until its end. */
+  const performAll = (tx: Tx, work: AbleStep, lines: readonly Line[], whole: Slice): Promise<readonly LineEnd[]> => {
+    const run = async (members: readonly Line[]): Promise<readonly LineEnd[]> => {
+      const own: Slice = { made: new Map(whole.made), hints: [] };
+      const ends: LineEnd[] = [];
+      for (const line of members) ends.push(await perform(tx, work, line, own));
+      for (const [line, id] of own.made) whole.made.set(line, id);
+      whole.hints.push(...own.hints);
+      return ends;
+    };
+    return eachAlone(tx, lines, run, refused);
+  };
 
   const order = async (tx: Tx, work: ImportStep, { scope, hasTime }: StepFacts): Promise<ImportStep> => {
     const { row, scope: caller } = work;
     if (caller === null) return { ...work, row: { ...row, status: "failed", statusReason: "who applied it may not do so any more" } };
-    const lines = await pendingLines(tx, scope, row.importId, { from: row.nextLine, limit: LINES_AT_ONCE });
-    const hints: (() => void)[] = [];
-    let { succeeded, failed, nextLine } = row;
+    const lines = await pendingLines(tx, scope, row.importId, { from: row.nextLine, limit: SLICES * LINES_AT_ONCE });
+    const named = lines.flatMap((line) => madeIn(deps.lineBox.open(line.calls, row.importId, line.n) ?? []));
+    const whole: Slice = { made: new Map(await madeRecords(tx, scope, row.importId, named)), hints: [] };
+    const ends: LineEnd[] = [];
     deps.audit.begin(tx);
-    for (const line of lines) {
-      if (!hasTime()) break;
-      const own: (() => void)[] = [];
-      const run = async (): Promise<readonly LineEnd[]> => [await perform(tx, { ...work, scope: caller }, line, (hint) => void own.push(hint))];
-      const [end = refused(null)] = await eachAlone(tx, [line], run, (_line, error) => refused(error));
-      await endLine(tx, scope, line, end);
-      if (end.status === "succeeded") {
-        succeeded += 1;
-        hints.push(...own);
-      } else failed += 1;
-      nextLine = line.n + 1;
-    }
+    while (ends.length < lines.length && hasTime())
+      ends.push(...(await performAll(tx, { row, scope: caller }, lines.slice(ends.length, ends.length + LINES_AT_ONCE), whole)));
+    await endLines(tx, scope, row.importId, ends);
     await deps.audit.append(tx, {
       tenantId: row.tenantId,
       actor: auditActorOf(caller.principal),
@@ -125,9 +139,11 @@ export const createImportStepper = (deps: ImportStepperDeps) => {
       call: null,
       onlyChanges: true,
     });
-    const isOver = lines.length < LINES_AT_ONCE && nextLine > (lines.at(-1)?.n ?? 0);
+    const done = ends.filter(({ status }) => status === "succeeded").length;
+    const [succeeded, failed] = [row.succeeded + done, row.failed + ends.length - done];
+    const isOver = lines.length < SLICES * LINES_AT_ONCE && ends.length === lines.length;
     const status = isOver ? (failed > 0 ? "completed_with_errors" : "completed") : row.status;
-    return { ...work, hints, row: { ...row, status, succeeded, failed, nextLine } };
+    return { ...work, hints: whole.hints, row: { ...row, status, succeeded, failed, nextLine: (ends.at(-1)?.n ?? row.nextLine - 1) + 1 } };
   };
 
   const write = async (tx: Tx, { row, hints }: ImportStep, { scope, now }: StepFacts) => {

@@ -7,7 +7,7 @@ import type { SqlTx } from "../../core/events.ts";
 import { createListing } from "../../core/rows/listing.ts";
 import { given, recordOf } from "../../core/rows/records.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import { LOCK } from "../../core/statements.ts";
+import { LOCK, statement } from "../../core/statements.ts";
 
 type Stored = Prisma.Result<Prisma.ImportDelegate, Record<never, never>, "findFirstOrThrow">;
 type Words = "tenantId" | "status" | "counts" | "mode" | "conflict" | "format" | "origin";
@@ -103,18 +103,33 @@ export const pendingLines = (
 ): Promise<readonly LineRow[]> =>
   tx.for(scope).importLine.findMany({ where: { importId, n: { gte: from }, status: "pending" }, orderBy: { n: "asc" }, take: limit });
 
-export type LineEnd = Pick<ImportLine, "status"> & Partial<Pick<ImportLine, "code" | "message" | "recordId">>;
-export const endLine = async (
-  tx: Clients,
-  scope: SystemScope,
-  { importId, n }: { readonly importId: string; readonly n: number },
-  end: LineEnd,
-): Promise<void> => {
-  await tx.for(scope).importLine.updateMany({ where: { importId, n }, data: end });
+export interface LineEnd extends Pick<ImportLine, "n" | "status"> {
+  readonly code?: string;
+  readonly message?: string;
+  readonly recordId?: string | null;
+}
+const END_LINES = statement(
+  "imports.endLines",
+  `update import_lines l set status = e.status, code = e.code, message = e.message, record_id = coalesce(e.record_id, l.record_id)
+     from unnest($3::int[], $4::text[], $5::text[], $6::text[], $7::text[]) as e(n, status, code, message, record_id)
+    where l.tenant_id = $1 and l.import_id = $2 and l.n = any($3::int[]) and l.n = e.n`,
+);
+export const endLines = async (tx: SqlTx, { tenantId }: SystemScope, importId: string, ends: readonly LineEnd[]): Promise<void> => {
+  if (ends.length === 0) return;
+  await tx.query(END_LINES, [
+    tenantId,
+    importId,
+    ends.map(({ n }) => n),
+    ends.map(({ status }) => status),
+    ends.map(({ code = null }) => code),
+    ends.map(({ message = null }) => message),
+    ends.map(({ recordId = null }) => recordId),
+  ]);
 };
 
 /** The ids of the records that these lines have made. */
 export const madeRecords = async (tx: Clients, scope: SystemScope, importId: string, lines: readonly number[]): Promise<ReadonlyMap<number, string>> => {
+  if (lines.length === 0) return new Map();
   const rows = await tx
     .for(scope)
     .importLine.findMany({ where: { importId, n: { in: [...lines] }, status: "succeeded" }, select: { n: true, recordId: true } });

@@ -28,7 +28,7 @@ const commandRow = (deviceIds: readonly string[]): Row => ({
   ...{ created_by: rareOr("key_rare", "key_often"), status: rareOr("canceled", "succeeded"), finished_at: "at", attempt: "1", output_truncated: "false" },
   ...{ late: "false", history: "'[]'", output: `'{"ok": true}'` },
 });
-const auditRow: Row = {
+export const auditRow: Row = {
   ...{ audit_id: idOf("aud"), sequence: "n + 1000", at: "at", actor_type: "'user'", actor_id: rareOr("usr_rare", "usr_often"), changes: "'[]'", omitted: "0" },
   ...{ action: rareOr("devices.delete", "devices.update"), resource_type: rareOr("app", "device"), resource_id: rareOr("rare", "often"), outcome: "'success'" },
   ...{ hash: ZEROS, previous_hash: ZEROS },
@@ -46,7 +46,7 @@ const securityEventRow: Row = {
   ...{ minute: "at", first_at: "at", last_at: "at", count: "1", pending: "false" },
 };
 
-const fill = async (stage: BenchStage, tenantId: string, table: string, { row, rows }: { readonly row: Row; readonly rows: number }): Promise<void> => {
+export const fill = async (stage: BenchStage, tenantId: string, table: string, { row, rows }: { readonly row: Row; readonly rows: number }): Promise<void> => {
   await stage.query(
     `insert into ${table} (tenant_id, ${Object.keys(row).join(", ")}) select $1, ${Object.values(row).join(", ")}
        from (select n, now() - interval '1 hour' + n * interval '1 ms' as at from generate_series(1, ${rows}) n) r`,
@@ -57,7 +57,7 @@ const fill = async (stage: BenchStage, tenantId: string, table: string, { row, r
 
 const Created = z.object({ data: z.object({ webhookId: z.string() }) });
 
-const call = (gateway: BenchGateway, { apiKey }: BenchTenant, path: string, body?: unknown): Promise<Response> =>
+export const call = (gateway: BenchGateway, { apiKey }: BenchTenant, path: string, body?: unknown): Promise<Response> =>
   fetch(`${gateway.url}${path}`, {
     method: body === undefined ? "GET" : "POST",
     headers: { authorization: `Bearer ${apiKey}`, ...(body === undefined ? {} : { "content-type": "application/json" }) },
@@ -107,10 +107,10 @@ interface Creates {
   /** The readiness answers that were not 200. */
   readonly unready: number;
 }
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Creates commands at a steady pace, however long each takes, and looks at readiness every second. */
-const createsFor = async (
+export const createsFor = async (
   gateway: BenchGateway,
   tenant: BenchTenant,
   { deviceId, plan }: { readonly deviceId: string; readonly plan: ListsPlan },
