@@ -13,7 +13,7 @@ import { nodes } from "./benches/nodes.ts";
 import { oneEach } from "./benches/one-each.ts";
 import { policy } from "./benches/policy.ts";
 import { push, roundTrip } from "./benches/round-trip.ts";
-import { transfer } from "./benches/transfer.ts";
+import { batchBench, costBench, exportBench, importBench } from "./benches/transfer.ts";
 import { transports } from "./benches/transports.ts";
 import { tunnels } from "./benches/tunnels.ts";
 import { webhooks } from "./benches/webhooks.ts";
@@ -71,11 +71,10 @@ const BENCHES: readonly Bench[] = [
     quick: false,
     run: (stage) => many(stage, MANY),
   },
-  {
-    ids: ["batch-reads", "export-rows", "export-beside", "import-statements", "import-cpu", "costs-year"],
-    quick: false,
-    run: (stage, options) => transfer(stage, TRANSFER, (id) => isWanted(options, id)),
-  },
+  { ids: ["batch-reads"], quick: false, run: (stage) => batchBench(stage, TRANSFER) },
+  { ids: ["export-rows", "export-beside"], quick: false, run: (stage) => exportBench(stage, TRANSFER) },
+  { ids: ["import-statements", "import-cpu"], quick: false, run: (stage) => importBench(stage, TRANSFER) },
+  { ids: ["costs-year"], quick: false, run: (stage) => costBench(stage, TRANSFER) },
   { ids: ["backup-restic", "backup-gateway", "backup-tar", "restore-restic"], quick: false, run: (stage) => backups(stage, BACKUPS) },
   { ids: ["policy-seconds", "policy-beside"], quick: false, run: (stage) => policy(stage, POLICY) },
   {

@@ -41,6 +41,7 @@ import { deployScenarios } from "./scenarios/workloads/deploys.ts";
 import { orderKillScenarios } from "./scenarios/workloads/order-kills.ts";
 import { policyKillScenarios } from "./scenarios/workloads/policy-kills.ts";
 import { rolloutStepScenarios } from "./scenarios/workloads/rollout-steps.ts";
+import { transferKillScenarios } from "./scenarios/workloads/transfer-kills.ts";
 import { tunnelKillScenarios } from "./scenarios/workloads/tunnel-kills.ts";
 
 export const SCENARIOS: readonly Scenario[] = [
@@ -85,4 +86,5 @@ export const SCENARIOS: readonly Scenario[] = [
   ...rolloutStepScenarios,
   ...tunnelKillScenarios,
   ...bulkKillScenarios,
+  ...transferKillScenarios,
 ];

@@ -1,4 +1,5 @@
 // Data exports in the console: somebody chooses what a file holds, watches it being made, downloads it and deletes it.
+import { readFile } from "node:fs/promises";
 import { gunzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { accessFindings, findingsInEveryLook } from "../kit/browser/chromium.ts";
@@ -24,9 +25,11 @@ test("an export is chosen, made, downloaded and deleted", async () => {
   // The event of its end, which the page hears, says so.
   await row.getByText("completed").waitFor();
   expect(await findingsInEveryLook(page)).toEqual([]);
-  const href = await row.getByRole("link", { name: "Download" }).getAttribute("href");
-  const file = await page.request.get(`${world.url}${href}`);
-  expect(gunzipSync(await file.body()).toString()).toContain(device.deviceId);
+  const started = page.waitForEvent("download");
+  await row.getByRole("button", { name: "Download" }).click();
+  const file = await started;
+  expect(file.suggestedFilename()).toMatch(/^exp_.*\.ndjson\.gz$/);
+  expect(gunzipSync(await readFile(await file.path())).toString()).toContain(device.deviceId);
   await row.getByRole("button", { name: "Delete" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
   await page.getByText("No file holds secrets.").waitFor();

@@ -35,6 +35,8 @@ export interface ListSource<R, T> {
 export interface LongSource<R, T> extends Omit<ListSource<R, T>, "rows" | "count"> {
   /** The owner's rows without any filter, as far as the columns of the sort. */
   readonly walk: (asked: ListArguments) => Promise<readonly unknown[]>;
+  /** No filter: a page by cursor reads what it answers with and nothing else, so nobody has to know how far it may look. */
+  readonly isWhole?: boolean;
   /** `upTo`: the values of the last row that the page may look at. */
   readonly rows: (asked: ListArguments, last: readonly CursorValue[] | null, upTo: readonly CursorValue[] | null) => Promise<readonly R[]>;
   readonly count: (asked: Pick<ListArguments, "where">) => Promise<number>;
@@ -118,14 +120,15 @@ export const createListing = <F extends string>(name: string, columns: Columns<F
  */
 export const createLongListing = <F extends string>(name: string, columns: Columns<F>, id: Id) => {
   const termsOf = orders(columns, id);
-  return async <R, T>(query: ListQuery<F>, { owner, walk, rows, count, record }: LongSource<R, T>): Promise<Page<T>> => {
+  return async <R, T>(query: ListQuery<F>, { owner, walk, isWhole = false, rows, count, record }: LongSource<R, T>): Promise<Page<T>> => {
     const terms = termsOf(query.sort);
     const binding = bindingOf(name, owner, query);
     const last = readCursor(query.cursor, binding, terms);
     const { limit, offset } = toWindow(query);
     const from = last === null ? {} : after(terms, last);
     const orderBy = terms.map(orderOf);
-    const [reached] = await walk({ where: from, orderBy, take: 1, skip: WALK_ROWS - 1 });
+    const needsNoWalk = isWhole && query.cursor !== undefined;
+    const [reached] = needsNoWalk ? [] : await walk({ where: from, orderBy, take: 1, skip: WALK_ROWS - 1 });
     const upTo = reached === undefined ? null : valuesOf(reached, terms);
     if (upTo !== null) refuseTooFar(offset);
     const where = upTo === null ? from : { AND: [from, notBeyond(terms, upTo)] };

@@ -128,6 +128,7 @@ export const pageOfLogs = async (db: Clients, tenantId: string, query: AuditFilt
   return listLogs(query, {
     owner: tenantId,
     walk: (asked) => db.system.auditLog.findMany({ ...asked, where: { ...within, AND: asked.where }, select: { sequence: true } }),
+    isWhole: [query.actor, query.action, query.resource, query.from, query.to].every((filter) => filter === undefined),
     rows: (asked) => db.system.auditLog.findMany({ ...asked, where: { AND: [where, asked.where] } }),
     count: (asked) => db.system.auditLog.count({ where: { AND: [where, asked.where] } }),
     record: toRow,

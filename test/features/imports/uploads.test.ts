@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { gunzipLines } from "../../../server/features/imports/gunzip-lines.ts";
 import { runJob } from "../../kit/gateway/run-job.ts";
 import { startWorld, type World } from "../../kit/gateway/world.ts";
+import { documentOf } from "./document.ts";
 import { exportedFile, type Opened, openImporter } from "./importer.ts";
 
 let world: World;
@@ -26,19 +27,6 @@ const eventsOf = async (importId: string): Promise<readonly string[]> =>
 const count = async (table: string, importId: string): Promise<number> =>
   (await world.sql.query(`select count(*)::int as n from ${table} where import_id = $1`, [importId])).rows[0].n;
 
-/** A document of these lines with right checksums, from another installation. */
-const documentOf = (sections: Readonly<Record<string, readonly object[]>>): string => {
-  const texts = [JSON.stringify({ kind: "#manifest", format: "mooring-export/1", schemaVersion: 1 })];
-  for (const [section, records] of Object.entries(sections)) {
-    const lines = records.map((data, at) => JSON.stringify({ kind: section, id: `x${at}`, key: "", v: null, data, refs: [] }));
-    const sha256 = createHash("sha256")
-      .update(lines.map((line) => `${line}\n`).join(""))
-      .digest("hex");
-    texts.push(...lines, JSON.stringify({ kind: "#end", section, count: lines.length, sha256 }));
-  }
-  const all = texts.map((text) => `${text}\n`).join("");
-  return `${all}${JSON.stringify({ kind: "#manifest-end", counts: {}, sha256: createHash("sha256").update(all).digest("hex"), signature: "" })}\n`;
-};
 const fleet = (name: string) => ({ name, selector: { tags: [name] } });
 
 describe("a file", () => {

@@ -2,7 +2,7 @@
 import type { DataExportWithActors } from "@mooring/client";
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
-import { api, queryClient, usesToken } from "../../api/client.ts";
+import { api, queryClient } from "../../api/client.ts";
 import { PAGE_SIZE, usePages } from "../../api/lists.ts";
 import { actorText } from "../../parts/text.ts";
 import { bytesText } from "../../ui/bytes.ts";
@@ -24,7 +24,12 @@ const stateOf = (row: Row) => {
   return isUnderWay(row) ? text.lines(row.progress.lines, row.progress.section) : row.sha256 === null ? null : bytesText(row.sizeBytes);
 };
 
-const columnsOf = (cancel: (row: Row) => void, remove: (row: Row) => void): readonly Column<Row>[] => [
+interface Acts {
+  readonly download: (row: Row) => void;
+  readonly cancel: (row: Row) => void;
+  readonly remove: (row: Row) => void;
+}
+const columnsOf = ({ download, cancel, remove }: Acts): readonly Column<Row>[] => [
   {
     title: text.what,
     width: "minmax(110px, 2fr)",
@@ -43,12 +48,10 @@ const columnsOf = (cancel: (row: Row) => void, remove: (row: Row) => void): read
     phone: true,
     cell: (row) => (
       <span className="row">
-        {row.status !== "completed" ? null : usesToken ? (
-          <span className="muted">{text.noLink}</span>
-        ) : (
-          <a href={`/v1/exports/${row.exportId}/download`} download={`export-${row.exportId}.gz`}>
+        {row.status !== "completed" ? null : (
+          <button type="button" data-kind="plain" onClick={() => download(row)}>
             {text.download}
-          </a>
+          </button>
         )}
         <button type="button" data-kind="plain" onClick={() => (isUnderWay(row) ? cancel(row) : remove(row))}>
           {isUnderWay(row) ? text.cancel : text.remove}
@@ -72,7 +75,11 @@ export const ExportsScreen = () => {
       },
     }),
   );
-  const [columns] = useState(() => columnsOf(({ exportId }) => remove.mutate({ exportId }), setRemoved));
+  // A plain link would go without the page's tenant and without its token.
+  const link = useMutation(api.dataExports.link.mutationOptions({ onSuccess: ({ url }) => location.assign(url) }));
+  const [columns] = useState(() =>
+    columnsOf({ download: ({ exportId }) => link.mutate({ exportId }), cancel: ({ exportId }) => remove.mutate({ exportId }), remove: setRemoved }),
+  );
   const button = (
     <button type="button" data-kind="primary" onClick={() => setCreates(true)}>
       {text.create}
@@ -85,6 +92,7 @@ export const ExportsScreen = () => {
       beside={<span className="muted">{list.read.data === undefined ? "" : text.total(list.count)}</span>}
       actions={list.count > 0 ? button : undefined}
     >
+      {link.error === null ? null : <Failure error={link.error} />}
       {remove.error === null || removed !== null ? null : <Failure error={remove.error} />}
       <List label={text.title} columns={columns} list={list} rows={6} id={({ exportId }) => exportId} none={text.none} action={button} />
       {creates ? <CreateExport onClose={() => setCreates(false)} /> : null}

@@ -33,7 +33,6 @@ export const text = {
   remove: "Delete",
   removeTitle: "Delete this export?",
   removeText: "Its file is gone at once.",
-  noLink: "Sign in without a token to download",
   reasons: {
     ACCESS_LOST: "Who made it may not read all of it any more",
     TOO_LARGE: "It is larger than an export may be",

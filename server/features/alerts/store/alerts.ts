@@ -95,6 +95,7 @@ export const pageOfAlerts = async (db: Clients, scope: SystemScope, query: Alert
   const { items, ...page } = await list(query, {
     owner: tenantId,
     walk: (asked) => db.for({ tenantId }).alert.findMany({ ...asked, where: asked.where, select: KEYS }),
+    isWhole: Object.keys(where).length === 0 && !isLimited(scope),
     rows: (asked) => alert.findMany({ ...asked, where: { ...where, AND: asked.where } }),
     count: (asked) => alert.count({ where: { ...where, AND: asked.where } }),
     record: (row: Row) => row,

@@ -32,6 +32,7 @@ const page = (db: Clients, scope: SystemScope, query: Asked): Promise<Page<Webho
     {
       owner: scope.tenantId,
       walk: (asked) => webhookDelivery.findMany({ ...asked, where: { webhookId, AND: asked.where }, select: { eventId: true } }),
+      isWhole: status === undefined && eventType === undefined,
       rows: (asked) => webhookDelivery.findMany({ ...asked, where: { ...where, AND: asked.where } }),
       count: async () => 0,
       record: toDelivery,
