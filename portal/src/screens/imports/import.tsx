@@ -97,29 +97,30 @@ const Actions = ({ of }: { readonly of: ImportWithActors }) => {
   );
 };
 
-const Plan = ({ of }: { readonly of: ImportWithActors }) => {
-  const isUnderWay = isBusy(of);
+const Lines = ({ of, isUnderWay }: { readonly of: ImportWithActors; readonly isUnderWay: boolean }) => {
   const list = usePages<Row>((page) => ({
     ...api.imports.report.queryOptions({ importId: of.importId, page, pageSize: PAGE_SIZE }),
     refetchInterval: isUnderWay ? LOOK_MS : false,
   }));
-  return (
-    <>
-      <Facts
-        of={{
-          [text.state]: <Status status={toneOf(of.status)} word={text.statuses[of.status]} />,
-          [text.what]: text.formats[of.format],
-          [text.origin]: text.origins[of.origin],
-          [text.changes]: summaryOf(of),
-          ...(of.statusReason === null ? {} : { [text.reason]: of.statusReason }),
-          [text.done]: text.doneOf(of.applied.succeeded, of.applied.failed),
-          [text.made]: <Ago at={of.createdAt} />,
-        }}
-      />
-      <List label={text.changes} columns={COLUMNS} list={list} rows={8} id={({ n }) => String(n)} none={text.noLines} />
-    </>
-  );
+  return <List label={text.changes} columns={COLUMNS} list={list} rows={8} id={({ n }) => String(n)} none={text.noLines} />;
 };
+
+const Plan = ({ of }: { readonly of: ImportWithActors }) => (
+  <>
+    <Facts
+      of={{
+        [text.state]: <Status status={toneOf(of.status)} word={text.statuses[of.status]} />,
+        [text.what]: text.formats[of.format],
+        [text.origin]: text.origins[of.origin],
+        [text.changes]: summaryOf(of),
+        ...(of.statusReason === null ? {} : { [text.reason]: of.statusReason }),
+        [text.done]: text.doneOf(of.applied.succeeded, of.applied.failed),
+        [text.made]: <Ago at={of.createdAt} />,
+      }}
+    />
+    {of.planHash === null ? null : <Lines of={of} isUnderWay={of.status === "applying"} />}
+  </>
+);
 
 export const ImportScreen = () => {
   const { importId } = route.useParams();
