@@ -6,7 +6,6 @@ import { AppError } from "../../core/errors.ts";
 import type { Handlers } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
 import { actorOf, type TenantScope } from "../../core/scope.ts";
-import type { DbSnapshot } from "../../platform/database/snapshot.ts";
 import type { FeatureKit } from "../kit.ts";
 import { readImport } from "./document.ts";
 import type { LineBox, PartBox } from "./document-boxes.ts";
@@ -40,17 +39,16 @@ export interface PlanHandlersDeps extends Pick<FeatureKit, "clock">, DocumentDep
 
 type Asked = Pick<ImportRow, "conflict" | "sendInvites" | "lenient" | "format">;
 interface PlanHandlers extends Pick<Handlers<typeof contract.imports>, "create" | "upload"> {
-  readonly plannerOf: (scope: TenantScope, asked: Asked, read?: DbSnapshot["read"]) => Planner;
+  readonly plannerOf: (scope: TenantScope, asked: Asked) => Planner;
   readonly storedLines: (importId: string, lines: readonly PlannedLine[]) => readonly NewLine[];
 }
 
 export const createPlanHandlers = (deps: PlanHandlersDeps): PlanHandlers => {
   const { clock, lineBox, partBox, kindNamed } = deps;
 
-  const plannerOf: PlanHandlers["plannerOf"] = (scope, { format, ...options }, read = (work) => work()) => {
+  const plannerOf: PlanHandlers["plannerOf"] = (scope, { format, ...options }) => {
     const may = permissionsIn(scope);
-    const load = (kind: string): Promise<readonly Data[]> => read(() => deps.load(scope, kind));
-    return createPlanner({ kindNamed, load, may: (permission) => may.has(permission) }, options, format);
+    return createPlanner({ kindNamed, load: (kind) => deps.load(scope, kind), may: (permission) => may.has(permission) }, options, format);
   };
   const storedLines: PlanHandlers["storedLines"] = (importId, lines) =>
     lines.map(({ calls, ...line }) => ({

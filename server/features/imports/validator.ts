@@ -1,5 +1,6 @@
-// Makes the plans of files that were uploaded: one at a time on a node, two in the installation, each against one snapshot of the tenant. A file is read
-// twice, so that nothing of it counts before all its checksums are right. If the node dies, another one begins the plan anew, three times at most.
+// Makes the plans of files that were uploaded: one at a time on a node, two in the installation. A file is read
+// twice, so that nothing of it counts before all its checksums are right. If the node dies, another one begins the plan anew, three times at most. The lock of an import lasts as long as the
+// session that reads its file.
 import { contract } from "../../../protocol/index.ts";
 import { secondsFromNow } from "../../core/clock.ts";
 import { isAppError } from "../../core/errors.ts";
@@ -29,7 +30,7 @@ export interface ImportSettings {
 export interface ValidatorDeps extends Pick<FeatureKit, "db" | "clock" | "emit">, DocumentDeps {
   readonly access: PresentAccess;
   readonly partBox: PartBox;
-  readonly plannerOf: (scope: TenantScope, row: ImportRow, read: DbSnapshot["read"]) => Planner;
+  readonly plannerOf: (scope: TenantScope, row: ImportRow) => Planner;
   readonly stored: (importId: string, lines: readonly PlannedLine[]) => readonly NewLine[];
   readonly isHistory: (kind: string) => boolean;
   readonly onError: (error: unknown) => void;
@@ -43,6 +44,8 @@ const TRIED = 16;
 const MAX_RECORDS = 100_000;
 /** A plan is of a moment: after a day, another is made. */
 export const PLAN_SECONDS = 86_400;
+
+const lockOf = (importId: string): string => `plan of import ${importId}`;
 
 /** Ends an import for good, with the reason in words. */
 class ImportFailed extends Error {}
@@ -98,12 +101,14 @@ export const createValidator = (deps: ValidatorDeps) => {
     const { tenantId, importId: workId, createdBy } = row;
     const scope = await access({ tenantId, workId, createdBy }, { permissions: rightsFor(row.mode), unlimitedOnly: true });
     if (scope === null) throw new ImportFailed("who began it may not do so any more");
-    const facts = await makePlan(deps.plannerOf(scope, row, snapshot.read), {
+    const facts = await makePlan(deps.plannerOf(scope, row), {
       mode: row.mode,
       kinds: whole.kinds,
       lines: recordsIn(snapshot, row, new ExportReader(deps), check),
       keep: async (lines) => {
         await settings.beforeLines();
+        // A session that is silent for long is ended, and its lock with it.
+        if (!(await snapshot.lock(lockOf(workId)))) throw new NotOurs();
         if (!(await db.tx((tx) => keepLines(tx, row, deps.stored(workId, lines))))) throw new NotOurs();
       },
     });
@@ -138,7 +143,7 @@ export const createValidator = (deps: ValidatorDeps) => {
     return db.snapshot(async (snapshot) => {
       if (!(await takePlace(snapshot))) return false;
       for (const { tenantId, importId } of waiting) {
-        if (!(await snapshot.lock(`plan of import ${importId}`))) continue;
+        if (!(await snapshot.lock(lockOf(importId)))) continue;
         const row = await db.tx((tx) => beginAttempt(tx, { tenantId }, importId));
         if (row === null) continue;
         if (row.attempt > ATTEMPTS) await fail(row, "Something went wrong on the server.");
