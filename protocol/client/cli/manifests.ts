@@ -77,15 +77,16 @@ const shown = ({ output }: CliCall, { plan, lines }: Planned): void =>
     countsOf(plan),
   ]);
 
+const replace = { about: "Also delete what the kinds of the file have here and the file lacks. Only owners may." } as const;
 const invite = { about: "Invite members of the file who are none yet." } as const;
 
 const plan: CliCommand = {
   name: "plan",
   words: ["FILE"],
   about: "Show what a manifest or an export would change. It exits with 1 if that is anything, so that a job sees drift.",
-  options: { invite },
+  options: { invite, replace },
   run: async (call) => {
-    const found = await planned(call, "dry_run");
+    const found = await planned(call, call.options["replace"] === true ? "replace" : "dry_run");
     shown(call, found);
     // Nobody applies it, and a job makes one each night.
     await found.mooring.imports.remove.mutate({ importId: found.plan.importId });
@@ -100,7 +101,7 @@ const apply: CliCommand = {
   options: {
     invite,
     strict: { about: "Change nothing if any line is refused." },
-    replace: { about: "Also delete what the kinds of the file have here and the file lacks. Only owners may." },
+    replace,
     "confirm-deletes": { value: "N", about: "How many records it deletes, if they are more than a tenth of their kind." },
   },
   run: async (call) => {
