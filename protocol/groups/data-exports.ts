@@ -48,13 +48,19 @@ export const DataExport = z.object({
 });
 export type DataExport = z.infer<typeof DataExport>;
 
+const DataExportLink = z.object({
+  exportId: id("exp"),
+  url: z.url().describe("Downloads the file, once, for everybody who has it."),
+  expiresAt: z.iso.datetime().describe("15 minutes after it was made."),
+});
+
 const one = z.strictObject({ exportId: ref("exp") });
 const common = { auth: ["user", "apiKey"], permission: "export:create" } as const;
 const Told = z.object({ exportId: id("exp"), scopes: z.array(z.string()), sizeBytes: z.int(), statusReason: z.string().nullable() });
 
 export const dataExports = group({
   tag: "Data Export",
-  records: { DataExport },
+  records: { DataExport, DataExportLink },
   operations: {
     list: query({
       ...common,
@@ -124,11 +130,7 @@ export const dataExports = group({
       status: 201,
       whileSuspended: true,
       input: one,
-      output: z.object({
-        exportId: id("exp"),
-        url: z.url().describe("Whoever has it gets the file, once."),
-        expiresAt: z.iso.datetime().describe("15 minutes after it was made."),
-      }),
+      output: DataExportLink,
       errors: ["EXPORT_NOT_FOUND", "EXPORT_NOT_READY", "EXPORT_EXPIRED"],
     }),
     downloadByLink: query({
@@ -136,6 +138,7 @@ export const dataExports = group({
       permission: "public",
       tenancy: "none",
       limit: "anonymous",
+      replay: "once",
       summary: "Download a data export by its link",
       rest: ["GET /export/file"],
       plain: { type: "application/gzip", filename: "export.gz", pieces: true },

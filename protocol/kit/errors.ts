@@ -116,7 +116,7 @@ export const ERRORS = {
   EXPORT_TOO_LARGE: row(409, "A manifest has {limit} records at most. Name fewer scopes, or make a data export."),
   IMPORT_IN_PROGRESS: row(409, "Import {importId} is being carried out. Wait until it has ended."),
   IMPORT_UPLOAD_OFFSET: row(409, "The upload goes on at byte {expected}."),
-  IMPORT_DELETES_UNCONFIRMED: row(409, "The plan deletes {deletes} records. Send that number as confirmDeletes."),
+  IMPORT_DELETES_UNCONFIRMED: row(409, "The plan deletes {deletes} records. Confirm that number."),
   IMPORT_PLAN_CHANGED: row(409, "The import has another plan than the one that you name. Read it again."),
   COST_RATES_MISSING: row(409, "The tenant has no rates yet. Set them with PUT /v1/costs/rates."),
   CURRENCY_MISMATCH: row(409, "The costs so far are in {currency}. Keep it, because one sum cannot have two currencies."),

@@ -1,8 +1,9 @@
-// Provokes the error codes of costs and imports.
+// Provokes the error codes of costs, imports and batches.
 import { IMPORT_SAMPLES, newUpload } from "./samples/imports.ts";
 import { call, done, own, type Scenario } from "./scenario.ts";
 
 export const COST_AND_IMPORT_SCENARIOS = {
+  BATCH_PATH_NOT_ALLOWED: (at, probe) => probe(own(at, "POST", "/batch", { body: { requests: [{ id: "a", method: "GET", path: "/health" }] } })),
   BUDGET_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/costs/budgets/bud_unknown")),
   COST_RATES_MISSING: async ({ odd }, probe) => probe(call(odd, "GET", "/costs/summary", { as: (await odd.tenant()).apiKey })),
   COST_RATES_INVALID: (at, probe) => probe(own(at, "PUT", "/costs/rates", { body: { currency: "ZZZ", device: {} } })),

@@ -41,10 +41,8 @@ const openOddWorld = async () => {
 
 let stage: Stage;
 beforeAll(async () => {
-  const [world, odd] = await Promise.all([
-    startWorld(FREE, { spread: true, settings: { dataExports: { places: 0 }, imports: { places: 0 } } }),
-    openOddWorld(),
-  ]);
+  const settings = { dataExports: { places: 0 }, imports: { places: 0 } };
+  const [world, odd] = await Promise.all([startWorld(FREE, { spread: true, settings }), openOddWorld()]);
   world.sql.on("error", () => undefined);
   stage = { world, odd, stock: await openStock(world) };
 });
@@ -142,7 +140,6 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed | OfItems>, Scenari
   ...BACKUP_ERRORS,
   ...COST_AND_IMPORT_SCENARIOS,
   VALIDATION_FAILED: (at, probe) => probe(own(at, "GET", "/devices?page=0")),
-  BATCH_PATH_NOT_ALLOWED: (at, probe) => probe(own(at, "POST", "/batch", { body: { requests: [{ id: "a", method: "GET", path: "/health" }] } })),
   MALFORMED_JSON: (at, probe) => probe(own(at, "POST", "/api-keys", { rawBody: "{" })),
   IDEMPOTENCY_KEY_INVALID: (at, probe) => probe(own(at, "POST", "/api-keys", { body: { name: "k" }, headers: { "idempotency-key": "k".repeat(256) } })),
   UNAUTHORIZED: ({ world }, probe) => probe(call(world, "GET", "/devices")),

@@ -124,7 +124,7 @@ const unknownLike = (field: string, value: unknown): string => (field === "pairi
 /** Each allowed call of a change, or of a query that uses its token up, needs a fresh input; a refused one leaves its input as it was. */
 const inputOf = async ({ each, caller, whose, field, promised, isProbe }: Cell, ours: Stock, theirs: Stock, shared: Map<string, object>): Promise<object> => {
   const { id, op } = each;
-  if (promised === "allowed" && !isProbe && (op.kind === "mutation" || id === "sessions.login")) {
+  if (promised === "allowed" && !isProbe && (op.kind === "mutation" || id === "sessions.login" || id === "dataExports.downloadByLink")) {
     const input = await sample(each, ours, caller.userId ?? ours.tenant.ownerId);
     // An agent may name its own device only, also where the sample takes a spare one.
     return caller.as.kind === "agent" && "deviceId" in input ? { ...input, deviceId: ours.device.deviceId } : input;

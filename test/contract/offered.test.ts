@@ -9,7 +9,6 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   "GET /docs": "the viewer of the API, a page",
   "GET /openapi.json": "the document of the contract itself",
   "GET /backups/{}/download": "POST makes a link that works once, so that no credential stands in a URL",
-  "POST /imports/{}/upload": "the document comes with POST /imports, up to a megabyte of text",
   "GET /internal/config": "the metrics listener and the page of an operator show it",
   "GET /internal/metrics": "served at /metrics of the internal listener",
   "GET /internal/node": "GET /admin/nodes has every node",

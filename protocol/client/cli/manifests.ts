@@ -8,7 +8,7 @@ import { allOf } from "./find.ts";
 import { Refusal } from "./refusal.ts";
 
 const LOOK_MS = 500;
-/** Of a file that is sent part by part. */
+/** A file is sent in parts of that size. */
 const PART_BYTES = 2_097_152;
 /** Any value may be missing over the wire. */
 type Line = Omit<ImportLine, "changes"> & { readonly changes: readonly { readonly field: string; readonly from?: unknown; readonly to?: unknown }[] };

@@ -27,8 +27,8 @@ import {
   pageOfExports,
   readExportChunk,
   saveLink,
-  takeLink,
   toDataExport,
+  useUpLink,
 } from "./store.ts";
 
 export type { ExportSettings } from "./exporter.ts";
@@ -136,7 +136,7 @@ export const createDataExports = (deps: DataExportsDeps): Feature<typeof contrac
         if (link === null) throw fail("EXPORT_LINK_INVALID");
         const row = await db.tx(async (tx) => {
           audit.begin(tx);
-          if (!(await takeLink(tx, link, link.exportId, link.linkId))) throw fail("EXPORT_LINK_INVALID");
+          if (!(await useUpLink(tx, link, link.exportId, link.linkId))) throw fail("EXPORT_LINK_INVALID");
           await noteDownload(tx, link, { ...link.by, email: null }, scope);
           return findExport(tx, link, link.exportId);
         });

@@ -120,7 +120,7 @@ export const saveLink = async (tx: Clients, scope: SystemScope, exportId: string
   (await tx.for(scope).dataExport.updateMany({ where: { exportId, status: "completed", ...SEEN }, data: { linkId } })).count === 1;
 
 /** Nobody uses the link again. False: somebody has, or another one has replaced it. */
-export const takeLink = async (tx: Clients, scope: SystemScope, exportId: string, linkId: string): Promise<boolean> =>
+export const useUpLink = async (tx: Clients, scope: SystemScope, exportId: string, linkId: string): Promise<boolean> =>
   (await tx.for(scope).dataExport.updateMany({ where: { exportId, linkId, ...SEEN }, data: { linkId: null } })).count === 1;
 
 export const hideExport = async (tx: Clients, scope: SystemScope, exportId: string, now: Date): Promise<void> => {

@@ -1,6 +1,6 @@
 // Reads the lines of a data export one after the other, and checks each checksum as it comes.
 import { createHash, type Hash } from "node:crypto";
-import { checkedRecord, type Data, type DocumentDeps, invalid, isObject, type ReadDocument, unsupported, type WantedLine } from "./wanted.ts";
+import { checkedRecord, type Data, type DocumentDeps, invalidDocument, isObject, type ReadDocument, unsupported, type WantedLine } from "./wanted.ts";
 
 const EXPORT_FORMAT = "mooring-export/1";
 const SCHEMA_VERSION = 1;
@@ -12,7 +12,7 @@ const parseLine = (text: string, line: number): Record<string, unknown> => {
   } catch {
     // As below.
   }
-  throw invalid(line, "is not an object in JSON");
+  throw invalidDocument(line, "is not an object in JSON");
 };
 
 /** Takes whole lines, without their ends. */
@@ -24,7 +24,7 @@ export class ExportReader {
   #line = 0;
   #records = 0;
   #origin: ReadDocument["origin"] | null = null;
-  /** Those whose sections have ended. */
+  /** The kinds whose sections have ended. */
   readonly kinds = new Set<string>();
 
   constructor(deps: DocumentDeps) {
@@ -34,7 +34,7 @@ export class ExportReader {
   /** The record of the line; null for a line about the document. */
   take(text: string): WantedLine | null {
     this.#line += 1;
-    if (this.#origin !== null) throw invalid(this.#line, "follows the last line");
+    if (this.#origin !== null) throw invalidDocument(this.#line, "follows the last line");
     const read = parseLine(text, this.#line);
     if (read["kind"] === "#manifest-end") {
       this.#end(read);
@@ -47,9 +47,9 @@ export class ExportReader {
     return null;
   }
 
-  /** Who has signed it. */
+  /** Says which installation has signed it. */
   finish(): ReadDocument["origin"] {
-    if (this.#origin === null) throw invalid(this.#line + 1, "the last line is missing");
+    if (this.#origin === null) throw invalidDocument(this.#line + 1, "the last line is missing");
     return this.#origin;
   }
 
@@ -58,7 +58,7 @@ export class ExportReader {
   }
 
   #endSection({ section, sha256, count }: Data): void {
-    if (sha256 !== this.#section.digest("hex") || count !== this.#count) throw invalid(this.#line, "the checksum of the section is another one");
+    if (sha256 !== this.#section.digest("hex") || count !== this.#count) throw invalidDocument(this.#line, "the checksum of the section is another one");
     this.#section = createHash("sha256");
     this.#count = 0;
     if (typeof section === "string" && this.#deps.isKind(section)) this.kinds.add(section);
@@ -66,13 +66,13 @@ export class ExportReader {
 
   #end({ sha256, signature }: Data): void {
     const digest = this.#all.digest("hex");
-    if (sha256 !== digest) throw invalid(this.#line, "the checksum of the document is another one");
+    if (sha256 !== digest) throw invalidDocument(this.#line, "the checksum of the document is another one");
     this.#origin = this.#deps.isSigned(digest, String(signature)) ? "this" : "foreign";
   }
 
   #record({ kind, id, data }: Data, text: string): WantedLine {
-    if (typeof kind !== "string" || !this.#deps.isKind(kind)) throw invalid(this.#line, "is of no known kind");
-    if (typeof id !== "string") throw invalid(this.#line, "has no id");
+    if (typeof kind !== "string" || !this.#deps.isKind(kind)) throw invalidDocument(this.#line, "is of no known kind");
+    if (typeof id !== "string") throw invalidDocument(this.#line, "has no id");
     this.#section.update(`${text}\n`);
     this.#count += 1;
     this.#records += 1;

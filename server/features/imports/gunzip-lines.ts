@@ -2,7 +2,7 @@
 import { pipeline, Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { isAppError } from "../../core/errors.ts";
-import { invalid } from "./wanted.ts";
+import { invalidDocument } from "./wanted.ts";
 
 const MIB = 1_048_576;
 const MAX_BYTES = 1_024 * MIB;
@@ -20,7 +20,7 @@ const textOf = (bytes: Uint8Array, line: number): string => {
   try {
     return utf8.decode(bytes);
   } catch {
-    throw invalid(line, "is not valid UTF-8");
+    throw invalidDocument(line, "is not valid UTF-8");
   }
 };
 
@@ -30,8 +30,8 @@ const createLineCutter = () => {
   let line = 0;
   const next = (bytes: Uint8Array): string => {
     line += 1;
-    if (bytes.length > MAX_LINE_BYTES) throw invalid(line, `is longer than ${MAX_LINE_BYTES} bytes`);
-    if (line > MAX_LINES) throw invalid(line, `is one line more than ${MAX_LINES}`);
+    if (bytes.length > MAX_LINE_BYTES) throw invalidDocument(line, `is longer than ${MAX_LINE_BYTES} bytes`);
+    if (line > MAX_LINES) throw invalidDocument(line, `is one line more than ${MAX_LINES}`);
     return textOf(bytes, line);
   };
   return {
@@ -60,10 +60,10 @@ export const gunzipLines = async function* (parts: AsyncIterable<Uint8Array>): A
   let window = { packed: 0, inflated: 0 };
   const count = (bytes: number): void => {
     inflated += bytes;
-    if (inflated > MAX_BYTES) throw invalid(cutter.line(), `the text is longer than ${MAX_BYTES} bytes`);
+    if (inflated > MAX_BYTES) throw invalidDocument(cutter.line(), `the text is longer than ${MAX_BYTES} bytes`);
     if (inflated - window.inflated < RATIO_WINDOW) return;
     if ((gunzip.bytesWritten - window.packed) * MAX_RATIO < inflated - window.inflated)
-      throw invalid(cutter.line(), `the text is more than ${MAX_RATIO} times as long as its file`);
+      throw invalidDocument(cutter.line(), `the text is more than ${MAX_RATIO} times as long as its file`);
     window = { packed: gunzip.bytesWritten, inflated };
   };
   try {
@@ -73,7 +73,7 @@ export const gunzipLines = async function* (parts: AsyncIterable<Uint8Array>): A
     }
   } catch (error) {
     if (isAppError(error) || !String((error as NodeJS.ErrnoException).code).startsWith("Z_")) throw error;
-    throw invalid(cutter.line(), "the file is no whole gzip");
+    throw invalidDocument(cutter.line(), "the file is no whole gzip");
   }
   yield cutter.end();
 };

@@ -14,7 +14,7 @@ export const rightsFor = (mode: Import["mode"]): readonly Permission[] => (mode 
 export interface PlanSource {
   readonly mode: Import["mode"];
   readonly lines: AsyncIterable<WantedLine> | Iterable<WantedLine>;
-  /** Those that the document has a section for. */
+  /** The kinds that the document has a section for. */
   readonly kinds: ReadonlySet<string>;
   /** Keeps the next lines of the plan. */
   readonly keep: (lines: readonly PlannedLine[]) => Promise<void>;

@@ -13,8 +13,8 @@ import { makePlan, rightsFor } from "./make-plan.ts";
 import { createPlanner, type Planner } from "./plan.ts";
 import type { PlannedLine, RecordKind } from "./plan-changes.ts";
 import { findBusy, findImport, type ImportRow, insertImport, insertLines, lockImports, type NewLine, toImport, updateImport } from "./store.ts";
-import { isNext, partOf } from "./upload.ts";
-import { insertPart } from "./upload-store.ts";
+import { isNextPart, uploadPartOf } from "./upload.ts";
+import { insertUploadPart } from "./upload-store.ts";
 import { PLAN_SECONDS } from "./validator.ts";
 import type { Data, DocumentDeps } from "./wanted.ts";
 
@@ -84,15 +84,15 @@ export const createPlanHandlers = (deps: PlanHandlersDeps): PlanHandlers => {
     },
     upload: ({ scope, commit, fail }, { importId, contentRange, part: text }) => {
       const bytes = Buffer.from(text, "base64");
-      const part = partOf(contentRange, bytes.length);
+      const part = uploadPartOf(contentRange, bytes.length);
       return commit(async (tx, afterwards) => {
         await lockImports(tx, scope);
         const row = await findImport(tx, scope, importId);
         if (row === null) throw unknownImport(importId);
         const isUpload = row.receivedBytes !== null;
-        if (isUpload && !isNext(row, part)) return toImport(row);
+        if (isUpload && !isNextPart(row, part)) return toImport(row);
         if (!isUpload || row.status !== "uploading") throw fail("INVALID_STATE_TRANSITION", { from: row.status, to: "uploading", allowed: [] });
-        await insertPart(tx, scope, importId, { fromByte: part.from, bytes: partBox.seal(bytes, importId, part.from) });
+        await insertUploadPart(tx, scope, importId, { fromByte: part.from, bytes: partBox.seal(bytes, importId, part.from) });
         const isWhole = part.end === part.sizeBytes;
         const change = { receivedBytes: part.end, sizeBytes: part.sizeBytes, status: isWhole ? "validating" : "uploading" } as const;
         await updateImport(tx, scope, importId, change);

@@ -21,7 +21,7 @@ import { endLines, findImport, type ImportRow, type LineEnd, madeRecords, pendin
 export const IMPORT = "import";
 /** Carried out together, and each by itself only if one of them fails. */
 const LINES_AT_ONCE = 25;
-/** Of one step. */
+/** A step has so many. */
 const SLICES = 2;
 
 type Handler = (call: KeyedCall, input: unknown) => Promise<Committed<unknown>>;

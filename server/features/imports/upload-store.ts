@@ -9,7 +9,7 @@ export interface StoredPart {
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
-export const insertPart = async (tx: Clients, scope: SystemScope, importId: string, part: StoredPart): Promise<void> => {
+export const insertUploadPart = async (tx: Clients, scope: SystemScope, importId: string, part: StoredPart): Promise<void> => {
   await tx.for(scope).importPart.create({ data: { importId, ...part } });
 };
 
@@ -35,7 +35,7 @@ type Attempt = Pick<ImportRow, "tenantId" | "importId" | "attempt">;
 const present = ({ importId, attempt }: Attempt) => ({ importId, attempt, status: "validating" });
 
 /** Null: it has ended meanwhile. Call it with the lock of the import. */
-export const beginAttempt = async (tx: Tx, scope: SystemScope, importId: string): Promise<ImportRow | null> => {
+export const beginPlanning = async (tx: Tx, scope: SystemScope, importId: string): Promise<ImportRow | null> => {
   const { count } = await tx.for(scope).import.updateMany({ where: { importId, status: "validating" }, data: { attempt: { increment: 1 } } });
   if (count === 0) return null;
   await tx.for(scope).importLine.deleteMany({ where: { importId } });
@@ -50,7 +50,7 @@ export const keepLines = async (tx: Clients, attempt: Attempt, lines: readonly N
 };
 
 /** False: as above. Its file is not needed any more. */
-export const endAttempt = async (tx: Clients, attempt: Attempt, change: ImportChange): Promise<boolean> => {
+export const endPlanning = async (tx: Clients, attempt: Attempt, change: ImportChange): Promise<boolean> => {
   const { counts, ...rest } = change;
   const { count } = await tx.for(attempt).import.updateMany({ where: present(attempt), data: { ...rest, ...(counts === undefined ? {} : { counts }) } });
   if (count === 1) await tx.for(attempt).importPart.deleteMany({ where: { importId: attempt.importId } });

@@ -16,7 +16,7 @@ export interface UploadPart {
 const refused = (reason: string): AppError => new AppError("IMPORT_UPLOAD_INVALID", { details: { reason } });
 
 /** Where the bytes belong. Throws IMPORT_UPLOAD_INVALID. */
-export const partOf = (contentRange: string | undefined, bytes: number): UploadPart => {
+export const uploadPartOf = (contentRange: string | undefined, bytes: number): UploadPart => {
   if (bytes > MAX_UPLOAD_PART_BYTES) throw refused(`a part has ${MAX_UPLOAD_PART_BYTES} bytes at most`);
   if (contentRange === undefined) return { from: 0, end: bytes, sizeBytes: bytes };
   const [, first = "", last = "", size = ""] = /^bytes (\d{1,12})-(\d{1,12})\/(\d{1,12})$/.exec(contentRange) ?? [];
@@ -29,7 +29,7 @@ export const partOf = (contentRange: string | undefined, bytes: number): UploadP
 };
 
 /** Whether the part is the next one. False: it has come before. Throws IMPORT_UPLOAD_OFFSET. */
-export const isNext = ({ receivedBytes, sizeBytes }: Pick<ImportRow, "receivedBytes" | "sizeBytes">, part: UploadPart): boolean => {
+export const isNextPart = ({ receivedBytes, sizeBytes }: Pick<ImportRow, "receivedBytes" | "sizeBytes">, part: UploadPart): boolean => {
   if (sizeBytes !== null && sizeBytes !== part.sizeBytes) throw refused(`the file has ${sizeBytes} bytes, as an earlier part said`);
   const received = receivedBytes ?? 0;
   if (part.end <= received) return false;

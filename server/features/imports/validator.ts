@@ -16,8 +16,8 @@ import { makePlan, type PlanFacts, rightsFor } from "./make-plan.ts";
 import type { Planner } from "./plan.ts";
 import type { PlannedLine } from "./plan-changes.ts";
 import type { ImportChange, ImportRow, NewLine } from "./store.ts";
-import { beginAttempt, endAttempt, findUnplanned, keepLines, partsOf, readPart } from "./upload-store.ts";
-import { type DocumentDeps, invalid, type ReadDocument, type WantedLine } from "./wanted.ts";
+import { beginPlanning, endPlanning, findUnplanned, keepLines, partsOf, readPart } from "./upload-store.ts";
+import { type DocumentDeps, invalidDocument, type ReadDocument, type WantedLine } from "./wanted.ts";
 
 export interface ImportSettings {
   /** Plans at once in the installation. A node with 0 leaves all of them to others. */
@@ -58,7 +58,7 @@ export const createValidator = (deps: ValidatorDeps) => {
 
   const end = async (row: ImportRow, change: ImportChange): Promise<void> => {
     await db.tx(async (tx) => {
-      if (!(await endAttempt(tx, row, change)) || change.status !== "failed") return;
+      if (!(await endPlanning(tx, row, change)) || change.status !== "failed") return;
       const told = { importId: row.importId as `imt_${string}`, status: change.status, succeeded: 0, failed: 0 }; // as: a row's id
       await emit(tx, [happened(row, contract.imports.events.failed, row.importId, told)]);
     });
@@ -95,7 +95,7 @@ export const createValidator = (deps: ValidatorDeps) => {
     let records = 0;
     for await (const { kind, line } of recordsIn(snapshot, row, whole, check)) {
       if (!deps.isHistory(kind)) records += 1;
-      if (records > MAX_RECORDS) throw invalid(line, `is one more than the ${MAX_RECORDS} records that an import has at most, besides history`);
+      if (records > MAX_RECORDS) throw invalidDocument(line, `is one more than the ${MAX_RECORDS} records that an import has at most, besides history`);
     }
     const origin = whole.finish();
     const { tenantId, importId: workId, createdBy } = row;
@@ -144,7 +144,7 @@ export const createValidator = (deps: ValidatorDeps) => {
       if (!(await takePlace(snapshot))) return false;
       for (const { tenantId, importId } of waiting) {
         if (!(await snapshot.lock(lockOf(importId)))) continue;
-        const row = await db.tx((tx) => beginAttempt(tx, { tenantId }, importId));
+        const row = await db.tx((tx) => beginPlanning(tx, { tenantId }, importId));
         if (row === null) continue;
         if (row.attempt > ATTEMPTS) await fail(row, "Something went wrong on the server.");
         else await make(snapshot, row, signal);

@@ -23,7 +23,7 @@ export interface ReadDocument {
   readonly format: "export" | "manifest";
   readonly origin: "written" | "this" | "foreign";
   readonly lines: readonly WantedLine[];
-  /** Those that it has a section for, even an empty one. */
+  /** The kinds that it has a section for, even an empty one. */
   readonly kinds: ReadonlySet<string>;
 }
 
@@ -35,7 +35,7 @@ export interface DocumentDeps {
   readonly isSigned: (digest: string, signature: string) => boolean;
 }
 
-export const invalid = (line: number | null, reason: string): AppError =>
+export const invalidDocument = (line: number | null, reason: string): AppError =>
   new AppError("IMPORT_INVALID", { details: { line, reason: reason.slice(0, QUOTED) } });
 
 export const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value);
@@ -43,12 +43,12 @@ const hasNumbers = (value: unknown): boolean =>
   typeof value === "number" ? Number.isFinite(value) : typeof value !== "object" || value === null || Object.values(value).every(hasNumbers);
 
 export const checkedRecord = (line: number, value: unknown): Data => {
-  if (!isObject(value)) throw invalid(line, "a record must be an object");
-  if (isDeeperThan(value, MAX_DEPTH)) throw invalid(line, `is nested deeper than ${MAX_DEPTH} levels`);
+  if (!isObject(value)) throw invalidDocument(line, "a record must be an object");
+  if (isDeeperThan(value, MAX_DEPTH)) throw invalidDocument(line, `is nested deeper than ${MAX_DEPTH} levels`);
   const problem = unstorable(value, badInputName);
-  if (problem !== null) throw invalid(line, problem);
-  if (!hasNumbers(value)) throw invalid(line, "has a number that is none");
-  if (value["tenantId"] !== undefined) throw invalid(line, "names a tenant");
+  if (problem !== null) throw invalidDocument(line, problem);
+  if (!hasNumbers(value)) throw invalidDocument(line, "has a number that is none");
+  if (value["tenantId"] !== undefined) throw invalidDocument(line, "names a tenant");
   return value;
 };
 
