@@ -114,7 +114,7 @@ export const ERRORS = {
   EXPORT_NOT_READY: row(409, "Data export {exportId} is not complete."),
   EXPORT_EXPIRED: row(409, "The file of data export {exportId} has been deleted. Make another export."),
   EXPORT_TOO_LARGE: row(409, "A manifest has {limit} records at most. Name fewer scopes, or make a data export."),
-  IMPORT_IN_PROGRESS: row(409, "Import {importId} is being carried out. Wait until it has ended."),
+  IMPORT_IN_PROGRESS: row(409, "Import {importId} has not ended yet. Wait for it, or delete it."),
   IMPORT_UPLOAD_OFFSET: row(409, "The upload goes on at byte {expected}."),
   IMPORT_DELETES_UNCONFIRMED: row(409, "The plan deletes {deletes} records. Confirm that number."),
   IMPORT_PLAN_CHANGED: row(409, "The import has another plan than the one that you name. Read it again."),
