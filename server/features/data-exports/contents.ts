@@ -16,8 +16,8 @@ export interface ExportContents {
   readonly read: <T>(work: () => Promise<T>) => Promise<T>;
   /** The reader of the section, with the access of that moment. */
   readonly beginSection: (kind: string, counts: Counts) => Promise<TenantScope>;
-  /** Throws when it has taken too long. */
-  readonly checkTime: () => void;
+  /** Lets the calls of others through, for as long as the page before took. Throws when all has taken too long. */
+  readonly breathe: () => Promise<void>;
 }
 
 const boundsOf = ({ between: [from, to] = ["", ""] }: Section, row: ExportRow): Fields =>
@@ -35,11 +35,11 @@ const inputsOf = (section: Section, row: ExportRow, owners: readonly string[]): 
 };
 
 const pagesIn = async function* (contents: ExportContents, scope: TenantScope, section: Section, owners: readonly string[]): AsyncGenerator<readonly Line[]> {
-  const { handlers, row, read, checkTime } = contents;
+  const { handlers, row, read, breathe } = contents;
   for (const input of inputsOf(section, row, owners)) {
     const pages = pagesOf(handlers, scope, section, input);
     for (let next = await read(() => pages.next()); next.done !== true; next = await read(() => pages.next())) {
-      checkTime();
+      await breathe();
       const records = section.only === undefined ? next.value : next.value.filter(section.only);
       if (records.length > 0) yield records.map((record) => exportLine(section, record));
     }

@@ -95,7 +95,7 @@ export const permissionsFor = (scopes: readonly ExportScope[]): readonly Permiss
   ...new Set(sectionsOf(scopes).map(({ read }) => operationNamed(read).permission as Permission)), // as: a test says so of each
 ];
 
-const PAGE = 250;
+const PAGE = 100;
 type List = (call: unknown, input: unknown) => Promise<Fields & { readonly items?: readonly Fields[]; readonly nextCursor?: string }>;
 
 /** The records of a section, page by page, as the contract declares them: what a handler answers beyond that stays out. */
