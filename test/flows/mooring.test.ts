@@ -18,6 +18,7 @@ import { TEMPLATE } from "../kit/gateway/app-template.ts";
 import { askAs } from "../kit/gateway/ask.ts";
 import { type SimulatedDevice, startSimulatedDevice } from "../kit/gateway/simulated-device.ts";
 import { type Caller, type Device, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
+import { freePort } from "../kit/net/free-port.ts";
 
 let world: World;
 let tenant: TestTenant;
@@ -138,6 +139,21 @@ describe("manifests", () => {
     expect(await mooring("apply", file)).toMatchObject({ code: 1, out: expect.stringContaining("1 done, 0 failed, 1 refused") });
     expect((await mooring("manifest")).out).toContain("name: from a file");
     expect((await mooring("plan", join(home, "none.yaml"))).err).toContain("cannot be read");
+  });
+});
+
+describe("a manifest with a deployment", () => {
+  test("installs the app on the device that it names, once", async () => {
+    const file = join(home, "apps.yaml");
+    const record = ["name: second store", `template: ${TEMPLATE}`, "deviceId: device/attic", `configuration: { port: ${await freePort()} }`];
+    await writeFile(file, `format: mooring-manifest/1\ndeployments:\n  - ${record.join("\n    ")}\n`);
+    expect(await mooring("apply", file)).toMatchObject({ code: 0, out: expect.stringContaining("completed: 1 done, 0 failed") });
+    await eventually(async () => {
+      const found = (await ask("GET", "/deployments")).find(({ name }: { name: string }) => name === "second store");
+      expect(found).toMatchObject({ status: "active", deviceId: machine.device.deviceId });
+    });
+    expect(await mooring("apply", file)).toMatchObject({ code: 0, out: expect.stringContaining("no changes") });
+    expect((await mooring("manifest")).out).toContain("name: second store");
   });
 });
 

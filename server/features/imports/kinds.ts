@@ -17,6 +17,8 @@ export interface ImportedKind {
   readonly alias?: (record: Data) => unknown;
   /** Fields that only the operation that creates takes, and no record shows: they cannot be compared. */
   readonly hidden?: readonly string[];
+  /** Fields that the record completes by itself: a wish names some of their parts, and those count. */
+  readonly completes?: readonly string[];
   /** Goes with each creation. */
   readonly always?: Data;
   /** Only these fields. */
@@ -40,6 +42,7 @@ export const IMPORTED_KINDS: Readonly<Record<string, ImportedKind>> = {
     removeWith: { keepVolumes: true },
     renamed: { template: "appName" },
     hidden: ["secrets"],
+    completes: ["configuration"],
   },
   "backup-destination": {
     create: "backupDestinations.create",

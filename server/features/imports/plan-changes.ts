@@ -4,7 +4,7 @@ import type { ImportLine, Permission } from "../../../protocol/index.ts";
 import { type NamedOperation, operationNamed } from "../../core/own-calls.ts";
 import { fieldsOf, type ImportedKind, schemaOf, takenBy } from "./kinds.ts";
 import { madeBy } from "./references.ts";
-import type { Data, ReadDocument, WantedLine } from "./wanted.ts";
+import { type Data, isObject, type ReadDocument, type WantedLine } from "./wanted.ts";
 
 export interface PlannedCall {
   readonly operation: NamedOperation;
@@ -150,12 +150,16 @@ const completed = ({ update, create }: ImportedKind, name: string, value: unknow
   return (taker === undefined ? undefined : schemaOf(taker, name)?.safeParse(value).data) ?? value;
 };
 
+/** What a value says of the parts that another one has. */
+const sameParts = (value: unknown, wished: unknown): unknown => (isObject(value) && isObject(wished) ? pick(value, Object.keys(wished)) : value);
+
 /** The fields in which a line and its record differ. */
 const differencesOf = ({ format }: PlanContext, { how, fields }: Found, own: Data): readonly string[] =>
   Object.keys(fields).filter((name) => {
     // The state of an exported record is none that anybody wished for.
     if (name === "version" || how.hidden?.includes(name) === true || (name === "status" && format === "export")) return false;
-    return !isEqual(completed(how, name, fields[name]), completed(how, name, own[name]));
+    const present = how.completes?.includes(name) === true ? sameParts(own[name], fields[name]) : own[name];
+    return !isEqual(completed(how, name, fields[name]), completed(how, name, present));
   });
 
 export const planUpdate = (context: PlanContext, found: Found): Pick<PlannedLine, "action" | "code" | "message" | "changes" | "calls"> => {
