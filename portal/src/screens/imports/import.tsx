@@ -22,7 +22,7 @@ const TONES: Readonly<Record<ImportLine["action"], string>> = {
   unchanged: "none",
   skip: "none",
   refuse: "failed",
-  delete: "dangerous",
+  delete: "pending",
 };
 /** What is carried out. */
 const DONE: ReadonlySet<ImportLine["action"]> = new Set(["create", "update", "delete"]);
