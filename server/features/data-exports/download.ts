@@ -1,5 +1,5 @@
 // Sends the file of an export, or a part of it, chunk by chunk.
-import type { ChunkBox } from "./chunk-box.ts";
+import type { ChunkBox } from "../../core/chunk-box.ts";
 import { CHUNK_BYTES } from "./writer.ts";
 
 export interface ByteRange {

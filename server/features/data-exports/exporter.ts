@@ -2,13 +2,14 @@
 // begun anew by another node, three times at most. The lock of an export lasts as long as its snapshot: there is no lease to run out.
 import { setTimeout as sleep } from "node:timers/promises";
 import { contract, type DataExport } from "../../../protocol/index.ts";
+import type { ChunkBox } from "../../core/chunk-box.ts";
 import { DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import { happened } from "../../core/events.ts";
 import type { PresentAccess } from "../../core/people/present-access.ts";
+import { createPlacedWork, WORK_ATTEMPTS } from "../../core/placed-work.ts";
 import type { TenantScope } from "../../core/scope.ts";
 import type { DbSnapshot } from "../../platform/database/snapshot.ts";
 import type { FeatureKit } from "../kit.ts";
-import type { ChunkBox } from "./chunk-box.ts";
 import { type Counts, writeContents } from "./contents.ts";
 import { type AllHandlers, permissionsFor } from "./sections.ts";
 import { beginAttempt, bytesOfExports, type ExportEnd, type ExportRow, endAttempt, findWaitingExports, insertChunk, saveExportProgress } from "./store.ts";
@@ -36,10 +37,8 @@ export interface ExportSettings {
 
 const GIB = 1_073_741_824;
 const DEFAULTS: ExportSettings = { places: 2, maxBytes: 2 * GIB, maxStoredBytes: 10 * GIB, maxMs: 900_000, beforeChunk: async () => undefined };
-const ATTEMPTS = 3;
 /** A page is written on the thread that answers calls, and a call passes it several times. */
 const MAX_PAUSE_MS = 50;
-const TRIED = 16;
 const KEEP_DAYS = 7;
 /** The size of all files is looked at so often. */
 const CHUNKS_BETWEEN_SUMS = 64;
@@ -127,6 +126,8 @@ export const createExporter = ({ db, clock, emit, secretBox, handlers, access, c
     });
   };
 
+  const breakDown = (row: ExportRow): Promise<void> => end(row, { status: "failed", statusReason: "INTERNAL_ERROR", completedAt: clock.now() });
+
   const make = async (snapshot: DbSnapshot, row: ExportRow, signal: AbortSignal): Promise<void> => {
     const writer = writerOf(row);
     try {
@@ -141,32 +142,20 @@ export const createExporter = ({ db, clock, emit, secretBox, handlers, access, c
       // This node stops, and another one goes on: nothing has failed.
       if (signal.aborted) return end(row, { status: "pending", attempt: row.attempt - 1 });
       onError(error);
-      if (row.attempt >= ATTEMPTS) await end(row, { status: "failed", statusReason: "INTERNAL_ERROR", completedAt: clock.now() });
+      if (row.attempt >= WORK_ATTEMPTS) await breakDown(row);
     } finally {
       writer.drop();
     }
   };
 
-  const takePlace = async (snapshot: DbSnapshot): Promise<boolean> => {
-    for (let place = 0; place < settings.places; place += 1) if (await snapshot.lock(`data export place ${place}`)) return true;
-    return false;
-  };
-
-  /** Makes one export of those that wait. True: look for another one. */
-  return async (signal: AbortSignal): Promise<boolean> => {
-    const waiting = settings.places === 0 ? [] : await findWaitingExports(db, TRIED);
-    if (waiting.length === 0) return false;
-    return db.snapshot(async (snapshot) => {
-      if (!(await takePlace(snapshot))) return false;
-      for (const found of waiting) {
-        if (!(await snapshot.lock(`data export ${found.exportId}`))) continue;
-        const row = await db.tx((tx) => beginAttempt(tx, found, clock.now()));
-        if (row === null) continue;
-        if (row.attempt > ATTEMPTS) await end(row, { status: "failed", statusReason: "INTERNAL_ERROR", completedAt: clock.now() });
-        else await make(snapshot, row, signal);
-        return !signal.aborted;
-      }
-      return false;
-    });
-  };
+  return createPlacedWork<DbSnapshot, ExportRow, ExportRow>({
+    name: "data export",
+    places: settings.places,
+    findWaiting: (limit) => findWaitingExports(db, limit),
+    withSession: (run) => db.snapshot(run),
+    lockOf: ({ exportId }) => `data export ${exportId}`,
+    begin: (found) => db.tx((tx) => beginAttempt(tx, found, clock.now())),
+    make,
+    giveUp: breakDown,
+  });
 };

@@ -1,6 +1,7 @@
 // Data exports: what a person may read of a tenant, as one signed file. exporter.ts makes it from sections.ts, writer.ts has its form.
 import { contract, type DataExport, EXPORT_SCOPES } from "../../../protocol/index.ts";
 import { permissionsIn } from "../../core/access.ts";
+import { createChunkBox } from "../../core/chunk-box.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { implement } from "../../core/feature.ts";
@@ -9,7 +10,6 @@ import { type AccessDeps, createPresentAccess } from "../../core/people/present-
 import { type AuditActor, type AuditEntry, auditActorOf } from "../../core/ports/audit.ts";
 import { actorOf, type TenantScope } from "../../core/scope.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
-import { createChunkBox } from "./chunk-box.ts";
 import { type ByteRange, fileBytes, rangeOf } from "./download.ts";
 import { createExporter, type ExporterDeps } from "./exporter.ts";
 import { createExportLinks } from "./links.ts";
@@ -47,7 +47,7 @@ const JOB = "data-exports.make";
 
 export const createDataExports = (deps: DataExportsDeps): Feature<typeof contract.dataExports> => {
   const { db, clock, audit, plan, until, wakeJob } = deps;
-  const chunkBox = createChunkBox(deps.secretBox);
+  const chunkBox = createChunkBox(deps.secretBox, "data export chunks");
   const makeNext = createExporter({ ...deps, chunkBox, access: createPresentAccess(deps) });
 
   const find = async (scope: TenantScope, exportId: string): Promise<ExportRow> => {

@@ -1,14 +1,15 @@
 // Imports: a document of what a tenant should have becomes a plan (plan.ts), and that plan is carried out by the operations that people use (stepper.ts).
 import { type Contract, contract, type ExportScope, type Permission } from "../../../protocol/index.ts";
 import { permissionsIn } from "../../core/access.ts";
+import { createChunkBox } from "../../core/chunk-box.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { pageWithActors, withActor } from "../../core/people/actors.ts";
 import { type AccessDeps, createPresentAccess } from "../../core/people/present-access.ts";
 import { requireRecentSignIn } from "../../core/people/recent-sign-in.ts";
 import { actorOf, type TenantScope } from "../../core/scope.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
-import { createLineBox, createPartBox } from "./document-boxes.ts";
 import { IMPORTED_KINDS } from "./kinds.ts";
+import { createLineBox } from "./line-box.ts";
 import { type ManifestSection, writeManifest } from "./manifest.ts";
 import type { RecordKind } from "./plan-changes.ts";
 import { createPlanHandlers, requireRights, unknownImport } from "./plan-handlers.ts";
@@ -42,7 +43,7 @@ const FORGET_MS = 600_000;
 export const createImports = (deps: ImportsDeps): Feature<typeof contract.imports> => {
   const { db, clock, many, until } = deps;
   const lineBox = createLineBox(deps.secretBox);
-  const partBox = createPartBox(deps.secretBox);
+  const partBox = createChunkBox(deps.secretBox, "import parts");
   const access = createPresentAccess(deps);
 
   const load = async (scope: TenantScope, kind: string): Promise<readonly Data[]> => {

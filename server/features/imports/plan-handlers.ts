@@ -1,6 +1,7 @@
 // Makes plans: at once for a document that comes with its call, later (validator.ts) for a file that is uploaded part by part.
 import type { contract, Import } from "../../../protocol/index.ts";
 import { permissionsIn } from "../../core/access.ts";
+import type { ChunkBox } from "../../core/chunk-box.ts";
 import { secondsFromNow } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Handlers } from "../../core/feature.ts";
@@ -8,7 +9,7 @@ import { newId } from "../../core/ids.ts";
 import { actorOf, type TenantScope } from "../../core/scope.ts";
 import type { FeatureKit } from "../kit.ts";
 import { readImport } from "./document.ts";
-import type { LineBox, PartBox } from "./document-boxes.ts";
+import type { LineBox } from "./line-box.ts";
 import { makePlan, rightsFor } from "./make-plan.ts";
 import { createPlanner, type Planner } from "./plan.ts";
 import type { PlannedLine, RecordKind } from "./plan-changes.ts";
@@ -29,7 +30,7 @@ export const requireRights = (scope: TenantScope, mode: Import["mode"]): void =>
 
 export interface PlanHandlersDeps extends Pick<FeatureKit, "clock">, DocumentDeps {
   readonly lineBox: LineBox;
-  readonly partBox: PartBox;
+  readonly partBox: ChunkBox;
   readonly kindNamed: (kind: string) => RecordKind;
   /** The records of a kind that the caller sees. */
   readonly load: (scope: TenantScope, kind: string) => Promise<readonly Data[]>;

@@ -12,7 +12,7 @@ import type { PresentAccess } from "../../core/people/present-access.ts";
 import { type AuditTrail, auditActorOf } from "../../core/ports/audit.ts";
 import type { TenantScope } from "../../core/scope.ts";
 import type { FeatureKit } from "../kit.ts";
-import type { LineBox } from "./document-boxes.ts";
+import type { LineBox } from "./line-box.ts";
 import { rightsFor } from "./make-plan.ts";
 import type { PlannedCall } from "./plan-changes.ts";
 import { lineThatMakes, replaceIds } from "./references.ts";

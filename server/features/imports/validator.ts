@@ -2,14 +2,15 @@
 // twice, so that nothing of it counts before all its checksums are right. If the node dies, another one begins the plan anew, three times at most. The lock of an import lasts as long as the
 // session that reads its file.
 import { contract } from "../../../protocol/index.ts";
+import type { ChunkBox } from "../../core/chunk-box.ts";
 import { secondsFromNow } from "../../core/clock.ts";
 import { isAppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
 import type { PresentAccess } from "../../core/people/present-access.ts";
+import { createPlacedWork, WORK_ATTEMPTS } from "../../core/placed-work.ts";
 import type { TenantScope } from "../../core/scope.ts";
 import type { DbSnapshot } from "../../platform/database/snapshot.ts";
 import type { FeatureKit } from "../kit.ts";
-import type { PartBox } from "./document-boxes.ts";
 import { ExportReader } from "./export-reader.ts";
 import { gunzipLines } from "./gunzip-lines.ts";
 import { makePlan, type PlanFacts, rightsFor } from "./make-plan.ts";
@@ -29,7 +30,7 @@ export interface ImportSettings {
 
 export interface ValidatorDeps extends Pick<FeatureKit, "db" | "clock" | "emit">, DocumentDeps {
   readonly access: PresentAccess;
-  readonly partBox: PartBox;
+  readonly partBox: ChunkBox;
   readonly plannerOf: (scope: TenantScope, row: ImportRow) => Planner;
   readonly stored: (importId: string, lines: readonly PlannedLine[]) => readonly NewLine[];
   readonly isHistory: (kind: string) => boolean;
@@ -38,8 +39,7 @@ export interface ValidatorDeps extends Pick<FeatureKit, "db" | "clock" | "emit">
 }
 
 const DEFAULTS: ImportSettings = { places: 2, maxMs: 900_000, beforeLines: async () => undefined };
-const ATTEMPTS = 3;
-const TRIED = 16;
+const BROKEN = "Something went wrong on the server.";
 /** Records that are no history. The planner has a name in memory for each. */
 const MAX_RECORDS = 100_000;
 /** A plan is of a moment: after a day, another is made. */
@@ -127,30 +127,18 @@ export const createValidator = (deps: ValidatorDeps) => {
       if (error instanceof NotOurs || signal.aborted) return;
       if (error instanceof ImportFailed || isAppError(error)) return fail(row, error.message);
       onError(error);
-      if (row.attempt >= ATTEMPTS) await fail(row, "Something went wrong on the server.");
+      if (row.attempt >= WORK_ATTEMPTS) await fail(row, BROKEN);
     }
   };
 
-  const takePlace = async (snapshot: DbSnapshot): Promise<boolean> => {
-    for (let place = 0; place < settings.places; place += 1) if (await snapshot.lock(`import place ${place}`)) return true;
-    return false;
-  };
-
-  /** Makes one plan of those that wait. True: look for another one. */
-  return async (signal: AbortSignal): Promise<boolean> => {
-    const waiting = settings.places === 0 ? [] : await findUnplanned(db, TRIED);
-    if (waiting.length === 0) return false;
-    return db.snapshot(async (snapshot) => {
-      if (!(await takePlace(snapshot))) return false;
-      for (const { tenantId, importId } of waiting) {
-        if (!(await snapshot.lock(lockOf(importId)))) continue;
-        const row = await db.tx((tx) => beginPlanning(tx, { tenantId }, importId));
-        if (row === null) continue;
-        if (row.attempt > ATTEMPTS) await fail(row, "Something went wrong on the server.");
-        else await make(snapshot, row, signal);
-        return !signal.aborted;
-      }
-      return false;
-    });
-  };
+  return createPlacedWork<DbSnapshot, Pick<ImportRow, "tenantId" | "importId">, ImportRow>({
+    name: "import",
+    places: settings.places,
+    findWaiting: (limit) => findUnplanned(db, limit),
+    withSession: (run) => db.snapshot(run),
+    lockOf: ({ importId }) => lockOf(importId),
+    begin: ({ tenantId, importId }) => db.tx((tx) => beginPlanning(tx, { tenantId }, importId)),
+    make,
+    giveUp: (row) => fail(row, BROKEN),
+  });
 };

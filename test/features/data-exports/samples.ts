@@ -1,12 +1,13 @@
 // Data exports for samples, in the state that each call needs.
+
+import { createChunkBox } from "../../../server/core/chunk-box.ts";
 import { newId } from "../../../server/core/ids.ts";
-import { createChunkBox } from "../../../server/features/data-exports/chunk-box.ts";
 import { createSecretBox } from "../../../server/platform/keys/secrets.ts";
 import type { Stock } from "../../contract/stock.ts";
 import type { TestTenant, World } from "../../kit/gateway/world.ts";
 
 /** Every world has this master key. */
-const BOX = createChunkBox(createSecretBox(Buffer.alloc(32, 7)));
+const BOX = createChunkBox(createSecretBox(Buffer.alloc(32, 7)), "data export chunks");
 
 /** No node makes it: it has ended, or there is none that could. */
 export const insertExport = async (world: World, { tenantId }: Pick<TestTenant, "tenantId">, status: string): Promise<{ exportId: string }> => {
