@@ -30,6 +30,7 @@ import {
   systemTime as time,
   toPairedDevice,
 } from "./agent/index.ts";
+import { serveStatus } from "./cli/status-socket.ts";
 import { type DeviceHost, HOST_KINDS, openDeviceHost } from "./host/open.ts";
 import { BadOptions } from "./options.ts";
 import { launchAgent, REACHED_GATEWAY, RESTART_CODE } from "./update/launcher.ts";
@@ -117,6 +118,7 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
       host: openDeviceHost({ kind, folder, time, seed: 1, deviceId: toPairedDevice(identity).deviceId, socksPort, say }),
       updates: versions === null || publicKey === undefined ? null : { versions, publicKey, channel },
       path,
+      folder,
       url,
       signatureVersion: values.signature === "2" ? 2 : 1,
       seconds,
@@ -188,6 +190,8 @@ interface Start {
   readonly identity: z.infer<typeof IssuedIdentity>;
   /** Path of the identity. Journal and keys are stored beside it. */
   readonly path: string;
+  /** The agent's data. */
+  readonly folder: string;
   readonly url: string | undefined;
   readonly host: DeviceHost;
   readonly updates: Pick<UpdaterOptions, "versions" | "publicKey" | "channel"> | null;
@@ -197,7 +201,10 @@ interface Start {
   readonly atOnce: boolean;
 }
 
-const runAgent = async (member: PairedDevice, { identity, path, url: given, host, updates, signatureVersion, seconds, atOnce }: Start): Promise<number> => {
+const runAgent = async (
+  member: PairedDevice,
+  { identity, path, folder, url: given, host, updates, signatureVersion, seconds, atOnce }: Start,
+): Promise<number> => {
   const { connect, infrastructure_secrets: secrets } = identity;
   const url = given ?? secrets["API_URL"] ?? DEFAULT_URL;
   const http = createHttp(url, POLL_SOCKETS);
@@ -211,6 +218,8 @@ const runAgent = async (member: PairedDevice, { identity, path, url: given, host
   };
   const updater = updates === null ? null : createUpdater({ ...updates, time, random: Math.random, say, restart });
   const firstWindowMs = atOnce ? 0 : Math.min(uptime() < MACHINE_STARTS_WITHIN_S ? LONGEST_WAIT_MS : RESTART_WINDOW_MS, connect.coldStartMs ?? 0);
+  const now = (): string => new Date(time.wallMs()).toISOString();
+  let [connectedSince, lastHeartbeat]: (string | null)[] = [null, null];
   const agent = createAgent({
     url,
     http,
@@ -231,14 +240,34 @@ const runAgent = async (member: PairedDevice, { identity, path, url: given, host
     handlers: { ...createHandlers({ apps: createApps({ time, random: Math.random }), time }), ...host.handlers, ...updater?.handlers },
     on: {
       ready: () => {
+        connectedSince = now();
         say(`connected to ${url} as ${member.deviceId}, version ${AGENT_VERSION}`);
         process.send?.(REACHED_GATEWAY);
+      },
+      away: () => {
+        connectedSince = null;
+      },
+      heartbeat: () => {
+        lastHeartbeat = now();
       },
       executed: (commandId, type) => say(`runs ${type} ${commandId}`),
       settled: ({ commandId, status, result }) => say(`acknowledged ${commandId}: ${status ?? "?"} (${result})`),
       alarm: say,
     },
   });
+  const status = () => ({
+    version: AGENT_VERSION,
+    deviceId: member.deviceId,
+    gateway: url,
+    state: agent.state,
+    connectedSince: connectedSince ?? null,
+    lastHeartbeat: lastHeartbeat ?? null,
+    unconfirmed: agent.unconfirmed,
+    clockOffsetMs: agent.clockOffsetMs,
+    host: host.kind,
+    apps: host.apps.report(),
+  });
+  const answers = serveStatus(folder, { status, tail: host.apps.tail }, say);
   agent.start();
   host.start(agent, firstWindowMs);
   updater?.start(agent);
@@ -247,6 +276,7 @@ const runAgent = async (member: PairedDevice, { identity, path, url: given, host
   cancel();
   const stopped = async (): Promise<void> => {
     updater?.stop();
+    answers?.close();
     await agent.stop();
     await host.close();
     http.close();

@@ -1,11 +1,11 @@
 // `npm run agent:release`: packs this version of the agent and signs it, for the folder of releases that a gateway offers to its agents.
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { AgentRelease } from "../protocol/records/devices/agent-release.ts";
 import { AGENT_VERSION, packageRoot } from "./agent/index.ts";
-import { createKeys, releaseFile, signRelease } from "./update/release.ts";
+import { createKeys, MAIN, releaseFile, signRelease } from "./update/release.ts";
 
 const HELP = `Packs this version of the agent and signs it.
 
@@ -20,26 +20,14 @@ const HELP = `Packs this version of the agent and signs it.
   --url            where you publish the package, if the gateway does not serve it
 `;
 
-const root = packageRoot(import.meta.dirname);
-/** What the agent runs: compiled files, its programs, and its libraries. */
-const PARTS: readonly (readonly [folder: string, files: RegExp])[] = [
-  ["dist/agent-sim", /\.js$/],
-  ["dist/protocol", /\.js$/],
-  ["agent-sim/programs", /\.mjs$/],
-  ["agent-sim/host/processes", /\.mjs$/],
-  ["node_modules/zod", /(?:\.js|\/package\.json)$/],
-  ["node_modules/ws", /(?:\.m?js|\/package\.json)$/],
-  ["node_modules/yaml", /(?:dist\/.*\.js|\/package\.json)$/],
-];
-
-const filesIn = ([folder, wanted]: (typeof PARTS)[number]): readonly (readonly [string, string])[] =>
-  readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
-    .map((name) => `${folder}/${name}`)
-    .filter((path) => wanted.test(path))
-    .map((path) => [path, readFileSync(join(root, path), "utf8")]);
-
-export const packAgent = (version: string): string =>
-  JSON.stringify({ "package.json": JSON.stringify({ name: "mooring-agent", version, type: "module" }), ...Object.fromEntries(PARTS.flatMap(filesIn)) });
+/** The one file that runs on devices, as the build made it, under this version. */
+export const packAgent = (version: string): string => {
+  const text = readFileSync(join(packageRoot(import.meta.dirname), "dist/agent/mooring-agent.mjs"), "utf8");
+  const [own, given] = [AGENT_VERSION, version].map((each) => `version:${JSON.stringify(each)},files:`) as [string, string]; // as: two of them
+  if (!text.includes(own)) throw new Error("the build of the agent is another version's; run: npm run build");
+  const named = JSON.stringify({ name: "mooring-agent", version, type: "module" });
+  return JSON.stringify({ "package.json": named, [MAIN]: text.replace(own, () => given) });
+};
 
 const main = (): number => {
   const text = { type: "string" } as const;

@@ -36,6 +36,7 @@ export interface AppSettings {
   readonly withoutJobs?: true;
   readonly certificateEveryMs?: number;
   readonly consoleFolder?: string;
+  readonly agentFolder?: string;
   readonly edge?: Partial<EdgeLimits>;
   readonly carriers?: CarriersDeps["settings"];
 }

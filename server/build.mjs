@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { brotliCompressSync, gzipSync } from "node:zlib";
+import { bundleAgent } from "../agent-sim/package/bundle.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const isForced = process.argv.includes("--force");
@@ -27,10 +28,10 @@ const part = (name, file, newestSource) => {
   return {
     isBuilt,
     isDue: () => isForced || !isBuilt || statSync(stamp).mtimeMs < newestSource(),
-    build: (run) => {
+    build: async (run) => {
       process.stderr.write(`building the ${name}…\n`);
       rmSync(stamp, { force: true });
-      run();
+      await run();
       mkdirSync(dirname(stamp), { recursive: true });
       writeFileSync(stamp, "");
     },
@@ -42,6 +43,7 @@ const hasConsole = existsSync(at("portal"));
 const gateway = part("gateway", "server/main.js", () =>
   Math.max(...["package.json", "tsconfig.json", "prisma", "server", "protocol", "agent-sim"].map(at).map((path) => newest(path))),
 );
+const agent = part("agent", "agent/mooring-agent.mjs", () => Math.max(...["package.json", "protocol", "agent-sim"].map(at).map((path) => newest(path))));
 const portal = part("console", "portal/index.html", () => Math.max(newest(at("package.json")), newest(at("portal"), /./), newest(at("protocol"))));
 
 // A production install has no compiler: it runs the build from before it was pruned.
@@ -77,14 +79,16 @@ const compress = (folder) => {
 };
 
 if (canBuild && gateway.isDue())
-  gateway.build(() => {
+  await gateway.build(() => {
     run("prisma/build/index.js", ["generate", "--config", "prisma/config.ts", "--no-hints"]);
     // `npm run check` checks the types; a build should not wait for that.
     run("typescript-7/bin/tsc", ["-p", "server/tsconfig.build.json", "--noCheck"]);
   });
 
+if (canBuild && agent.isDue()) await agent.build(() => bundleAgent(root, at("dist/agent")));
+
 if (canBuild && hasConsole && portal.isDue())
-  portal.build(() => {
+  await portal.build(() => {
     run("vite/bin/vite.js", ["build", "--config", "portal/vite.config.ts", "--logLevel", "warn"]);
     compress(at("dist/portal"));
   });

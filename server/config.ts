@@ -39,6 +39,11 @@ export const Settings = z.object({
     .min(1)
     .optional()
     .describe("folder of signed releases of the agent (npm run agent:release), to which agents can update themselves; if unset, none is offered"),
+  AGENT_UPDATE_KEY: z
+    .string()
+    .regex(/^[\w-]{43}$/, "must be a public key of npm run agent:release")
+    .optional()
+    .describe("public key of your releases of the agent: what /install.sh installs takes them; if unset, these agents take none"),
   CONSOLE: z.enum(["on", "off"]).default("on").describe("whether the public listener serves the console, at /"),
   TLS_CERT_FILE: z
     .string()

@@ -46,6 +46,7 @@ export interface Base extends Installation {
   readonly limits: Limits;
   readonly book: JobBook;
   readonly internalToken: string;
+  readonly agentFolder: string;
   readonly consoleFiles: StaticFiles | null | undefined;
 }
 
@@ -77,6 +78,7 @@ export const openBase = async (deps: BaseDeps): Promise<Base> => {
     ...installation,
     ...traces,
     consoleFiles,
+    agentFolder: settings.agentFolder ?? packageFile("dist/agent"),
     nodeId,
     state,
     publicUrl,

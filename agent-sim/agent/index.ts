@@ -13,13 +13,14 @@ export { ADDRESS_REFUSED, type DialService, type ServiceConnection } from "./car
 export type { Delivered } from "./frames.ts";
 export { type CommandHandler, type CommandHandlers, createHandlers, HandlerFailure, InvalidPayload, type ProgressFigures } from "./handlers.ts";
 export { callWithRetry, createHttp, type Http, type HttpCall, type RetryOptions } from "./http.ts";
-export { AGENT_VERSION, type AgentMachine, type Inventory, thisMachine } from "./machine.ts";
-export { packageRoot } from "./package-root.ts";
+export { type AgentMachine, type Inventory, thisMachine } from "./machine.ts";
+export { AGENT_VERSION, openOwnFiles, packageRoot } from "./own-files.ts";
 export { enrollDevice, pairDevice } from "./pairing.ts";
 export { LONGEST_WAIT_MS } from "./plan.ts";
 export { nameOfEnd } from "./reconnect.ts";
 export { createRotation } from "./rotation.ts";
 export { signer } from "./signing.ts";
+export { socketUrl } from "./socket.ts";
 export { openFileJournal } from "./state/file-journal.ts";
 export { IssuedIdentity, type PairedDevice, toPairedDevice } from "./state/identity.ts";
 export { CannotWrite, createJournal, createMemoryJournal, type Journal } from "./state/journal.ts";

@@ -1,10 +1,7 @@
 // What an agent says of the machine that it runs on: its name and kind in `hello`, its figures in heartbeats, and what it has in the inventory.
 import { readFileSync, statfsSync } from "node:fs";
 import { arch, availableParallelism, cpus, freemem, hostname, loadavg, networkInterfaces, platform, release, totalmem, uptime } from "node:os";
-import { join } from "node:path";
-import { packageRoot } from "./package-root.ts";
-
-export const AGENT_VERSION = (JSON.parse(readFileSync(join(packageRoot(import.meta.dirname), "package.json"), "utf8")) as { version: string }).version;
+import { AGENT_VERSION } from "./own-files.ts";
 
 /** What a machine is and has. It changes seldom. */
 export interface Inventory {

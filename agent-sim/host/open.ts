@@ -26,11 +26,14 @@ export const HOST_KINDS = ["simulated", "process", "compose"] as const;
 export type HostKind = (typeof HOST_KINDS)[number];
 
 export interface DeviceHost {
+  readonly kind: HostKind;
   readonly handlers: CommandHandlers;
   /** Begins to report, at first within this time. */
   start(agent: Pick<Agent, "call"> & Partial<Pick<Agent, "signed">>, windowMs?: number): void;
   /** Where programs of this machine find the proxy to mesh routes; null while the device is no consumer. */
   readonly socksPort: number | null;
+  /** What the machine's operator may ask without the gateway. */
+  readonly apps: Pick<Host, "report" | "tail">;
   /** Leaves the apps running. */
   close(): Promise<void>;
 }
@@ -120,6 +123,7 @@ export const openDeviceHost = (options: DeviceHostOptions): DeviceHost => {
     say: options.say,
   });
   return {
+    kind: options.kind,
     handlers: { ...createHostHandlers({ host, onVersion: applied.raise }), ...logs.handlers, ...handlers, ...tunnels.handlers },
     start: ({ call, ...agent }, windowMs) => {
       signed = agent.signed;
@@ -146,6 +150,7 @@ export const openDeviceHost = (options: DeviceHostOptions): DeviceHost => {
       if (signed !== undefined) tunnels.start();
       sync.start(windowMs);
     },
+    apps: { report: () => host.report(), tail: (appId, lines) => host.tail(appId, lines) },
     get socksPort() {
       return mesh.socksPort;
     },

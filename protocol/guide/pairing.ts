@@ -99,7 +99,7 @@ export const pairing: Guide<"pairing"> = {
       ...enrollmentToken,
       deploymentId,
       token: "ent_secret_8Qm2Xv7K4dR6tW1y",
-      installCommand: "curl -fsSL https://gateway.example.org/install.sh | sh -s -- --token ent_secret_8Qm2Xv7K4dR6tW1y",
+      installCommand: "curl -fsSL https://gateway.example.org/install.sh | sudo sh -s -- --token ent_secret_8Qm2Xv7K4dR6tW1y",
     },
   },
   listTokens: {

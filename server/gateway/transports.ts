@@ -35,6 +35,7 @@ import { createReplayGuard, type ReplayDeps } from "./call/signature-replay.ts";
 import { type AgentChannel, type AgentChannelDeps, createAgentChannel } from "./channel/agent-channel.ts";
 import { type CarrierAdmission, createCarrierAdmission } from "./channel/carrier-admission.ts";
 import { type ChannelSettings, channelSettings, OVERLOAD_LIMITS } from "./channel/settings.ts";
+import { createAgentInstall } from "./http/agent-install.ts";
 import { createDocs } from "./http/docs.ts";
 import { createHttpTransport, type HttpTransportDeps } from "./http/http-transport.ts";
 import type { HttpTransport } from "./http/request-context.ts";
@@ -97,6 +98,8 @@ export interface TransportsDeps {
   /** The background jobs of this node. */
   readonly book: { jobs(): readonly { readonly name: string }[]; wake(name: string): void };
   readonly internalToken: string;
+  /** What the build makes of the agent, for machines that become devices. */
+  readonly agentFolder: string;
   /** Undefined with the console off, null while it is not built. */
   readonly consoleFiles: StaticFiles | null | undefined;
   readonly channel?: Partial<ChannelSettings> | undefined;
@@ -193,6 +196,7 @@ const httpOf = (deps: TransportsDeps, infoOf: InfoOf): HttpTransport => {
     rest: createRest({ ...operations, hasSignInPage: deps.consoleFiles != null }),
     trpc: createTrpc({ ...operations, redeem: createRedeem(identity), recheck: createRecheck(identity) }),
     docs: createDocs(),
+    agentInstall: createAgentInstall({ folder: deps.agentFolder, publicUrl: deps.publicUrl, updateKey: config.AGENT_UPDATE_KEY }),
     openApi: apiDescription(deps),
     console: deps.consoleFiles === undefined ? null : createStatic(deps.consoleFiles),
     infoOf,

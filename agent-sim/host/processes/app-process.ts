@@ -120,8 +120,8 @@ export const createAppProcess = (context: AppContext, folder: AppFolder): AppPro
       await checkPorts(app, ownPorts);
       return async () => {
         await checkPorts(app, new Set());
-        const { time, cgroups, onStep } = context;
-        await launch(folder, { app, secrets, program, logBytes: supervision.logBytes, time, cgroups, onRecorded: () => onStep("give order") });
+        const { time, cgroups, onStep, shim } = context;
+        await launch(folder, { app, secrets, program, shim, logBytes: supervision.logBytes, time, cgroups, onRecorded: () => onStep("give order") });
       };
     },
     untilHealthy: (app) =>

@@ -3,7 +3,7 @@ import { realpathSync } from "node:fs";
 import { join, sep } from "node:path";
 import { hiddenTexts } from "../../../protocol/kit/masking.ts";
 import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
-import { packageRoot, type Time } from "../../agent/index.ts";
+import type { Time } from "../../agent/index.ts";
 import { startProgram } from "../../children/index.ts";
 import { environmentOf, HostFailure, refuse, type Secrets } from "../host.ts";
 import type { AppFolder } from "./app-folder.ts";
@@ -11,9 +11,9 @@ import type { Cgroups } from "./cgroups.ts";
 import { headlineOf } from "./log-file.ts";
 import { MARK, nameProcess, type ProcessName } from "./proc.ts";
 
-/** Not in dist/: the compiler leaves plain JavaScript where it is. */
-const SHIM = join(packageRoot(import.meta.dirname), "agent-sim/host/processes/shim.mjs");
-export const OWN_PROGRAMS = join(packageRoot(import.meta.dirname), "agent-sim/programs");
+/** Below the folder of the agent's own files. */
+export const SHIM = "agent-sim/host/processes/shim.mjs";
+export const PROGRAMS = "agent-sim/programs";
 
 /** The file of a program, which is below the folder of programs, links included. */
 export const programFile = (programs: string, name: string): string => {
@@ -31,6 +31,7 @@ export interface Launch {
   readonly app: DesiredApp;
   readonly secrets: Secrets;
   readonly program: string;
+  readonly shim: string;
   readonly logBytes: number;
   readonly time: Time;
   readonly cgroups: Cgroups;
@@ -41,14 +42,17 @@ export interface Launch {
 const failed = (reason: string, message: string): HostFailure => new HostFailure({ stage: "starting", reason, message });
 
 /** Starts the program. The process is on record before it begins: if the agent dies in between, the shim gets no order and ends. */
-export const launch = async (folder: AppFolder, { app, secrets, program, logBytes, time, cgroups, onRecorded }: Launch): Promise<ProcessName> => {
+export const launch = async (
+  folder: AppFolder,
+  { app, secrets, program, shim: shimFile, logBytes, time, cgroups, onRecorded }: Launch,
+): Promise<ProcessName> => {
   const { spec, revision } = app;
   const volumes = folder.prepareVolumes(spec.volumes.map(({ name }) => name));
   const ofVolumes = spec.volumes.flatMap(({ name, variable }) => (variable === undefined ? [] : [[variable, volumes[name]]]));
   const environment = { ...environmentOf(app, secrets), ...Object.fromEntries(ofVolumes), [MARK]: folder.path };
   const { child: shim } = startProgram({
     command: process.execPath,
-    words: [SHIM],
+    words: [shimFile],
     cwd: folder.path,
     env: {},
     time,

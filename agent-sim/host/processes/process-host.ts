@@ -2,7 +2,7 @@
 import { mkdirSync, readdirSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { AppId } from "../../../protocol/index.ts";
-import { noop, pause } from "../../agent/index.ts";
+import { noop, openOwnFiles, pause } from "../../agent/index.ts";
 import type { HostData } from "../app-data.ts";
 import { checkAppId, type DataHost, type Host, HostClosed, refuse } from "../host.ts";
 import { createTurns } from "../turns.ts";
@@ -10,7 +10,7 @@ import { createFolderVolumes } from "../volumes.ts";
 import { createAppProcess } from "./app-process.ts";
 import { systemCgroups } from "./cgroups.ts";
 import { systemDisk } from "./disk.ts";
-import { OWN_PROGRAMS } from "./launch.ts";
+import { PROGRAMS, SHIM } from "./launch.ts";
 import { createProcessApp, type ProcessApp } from "./process-app.ts";
 import { type AppContext, type ProcessHostOptions, SUPERVISION } from "./settings.ts";
 
@@ -18,15 +18,17 @@ import { type AppContext, type ProcessHostOptions, SUPERVISION } from "./setting
 const CLOSED_WITHIN_MS = 5_000;
 
 /** Opens the host and adopts the apps that it finds. Changes that were interrupted go on at once; `apply` waits for them. */
-export const openProcessHost = ({ folder, supervision, programs = OWN_PROGRAMS, onChange = noop, onStep = noop, ...given }: ProcessHostOptions): DataHost => {
+export const openProcessHost = ({ folder, supervision, programs, onChange = noop, onStep = noop, ...given }: ProcessHostOptions): DataHost => {
   mkdirSync(join(folder, "apps"), { recursive: true, mode: 0o700 });
+  const own = openOwnFiles(folder);
   const closing = new AbortController();
   const context: AppContext = {
     disk: systemDisk,
     cgroups: systemCgroups,
     createProcess: createAppProcess,
     ...given,
-    programs,
+    programs: programs ?? join(own, PROGRAMS),
+    shim: join(own, SHIM),
     onChange,
     closing: closing.signal,
     onStep: (step) => {

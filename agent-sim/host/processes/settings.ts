@@ -78,6 +78,8 @@ export interface ProcessHostOptions extends HostOptions {
 /** What the apps of one process host share. */
 export interface AppContext extends Required<Pick<ProcessHostOptions, "secretsOf" | "onChange" | "programs" | "time" | "disk" | "cgroups" | "onStep">> {
   readonly apps: string;
+  /** The file that turns itself into an app's program. */
+  readonly shim: string;
   /** The agent ends: nothing waits any longer, and nothing begins. */
   readonly closing: AbortSignal;
   readonly supervision: typeof SUPERVISION;

@@ -7,8 +7,9 @@ import { type CallLogDeps, CallLogEntry } from "../call/call-log.ts";
 import { beginSpan } from "../call/call-span.ts";
 import { type RestTransport, splitPrefix } from "../rest/rest.ts";
 import { TRPC_PATH } from "../trpc/trpc-request.ts";
+import { isAgentInstall } from "./agent-install.ts";
 import { handshakeFault } from "./handshake.ts";
-import type { HttpRequest, HttpResponse } from "./http-message.ts";
+import type { HttpRequest, HttpResponse, HttpStream } from "./http-message.ts";
 import type { HttpTransport, Reception, RequestContext } from "./request-context.ts";
 import { headFault } from "./request-head.ts";
 import type { Prefix, RequestInfo } from "./request-info.ts";
@@ -18,6 +19,7 @@ export interface HttpTransportDeps {
   readonly rest: RestTransport;
   readonly trpc: HttpTransport;
   readonly docs: (name: string) => Promise<HttpResponse | null>;
+  readonly agentInstall: (request: HttpRequest) => Promise<HttpResponse | HttpStream>;
   readonly openApi: (prefix: Prefix) => string;
   /** Null without the console. */
   readonly console: Static | null;
@@ -97,6 +99,11 @@ export const createHttpTransport = (deps: HttpTransportDeps): HttpTransport => {
     return found === null ? operations.handle(context) : context.respond(found);
   };
 
+  const offerAgent = async (context: RequestContext): Promise<void> => {
+    const answer = await deps.agentInstall(context.request);
+    return answer.body instanceof ReadableStream ? context.stream({ ...answer, body: answer.body }) : context.respond({ ...answer, body: answer.body });
+  };
+
   // Not async: nearly every call goes straight to the operations.
   const route = (context: RequestContext, operations: Reception): Promise<void> | void => {
     const { request } = context;
@@ -108,6 +115,7 @@ export const createHttpTransport = (deps: HttpTransportDeps): HttpTransport => {
     if (request.path.startsWith(TRPC_PATH)) return operations.handle(context);
     // The agent socket has already taken every GET with a WebSocket key of the right length.
     if (SOCKETS.has(request.path)) throw handshakeFault(request) ?? new AppError("PROTOCOL_UNSUPPORTED");
+    if (isAgentInstall(request)) return offerAgent(context);
     const file = deps.console?.(request) ?? null;
     if (file !== null) return context.respond(file);
     return deps.issuerDocuments.has(request.path) || DOCUMENT.test(request.path) ? documentOr(context, operations) : operations.handle(context);

@@ -7,9 +7,12 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { OWN_PROGRAMS } from "../../../agent-sim/host/processes/launch.ts";
+import { packageRoot } from "../../../agent-sim/agent/own-files.ts";
+import { PROGRAMS as FOLDER } from "../../../agent-sim/host/processes/launch.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
 import { freePort } from "./desired.ts";
+
+const OWN_PROGRAMS = join(packageRoot(import.meta.dirname), FOLDER);
 
 let folder: string;
 let port: number;

@@ -1,0 +1,146 @@
+// The commands of `mooring-agent`.
+import { hostname } from "node:os";
+import { z } from "zod";
+import { enrollDevice, pairByApproval, type ShownCode, systemTime as time } from "../agent/index.ts";
+import { runDevice } from "../device.ts";
+import { BadOptions } from "../options.ts";
+import { diagnose, findingLines } from "./doctor.ts";
+import { fingerprintOf, identityPath, readIdentity, writeIdentity } from "./identity-file.ts";
+import { type Place, type Resolved, SETTING_NAMES } from "./settings.ts";
+import { AgentStatus, askAgent, socketPath } from "./status-socket.ts";
+
+export interface Given extends Place {
+  readonly resolved: Resolved;
+  /** What follows the command. */
+  readonly words: readonly string[];
+  readonly flags: Readonly<Record<string, string | boolean | undefined>>;
+  readonly print: (line: string) => void;
+}
+
+interface Command {
+  readonly usage: string;
+  readonly help: string;
+  /** Resolves to the exit code. */
+  run(given: Given): Promise<number>;
+}
+
+const ONLINE_WITHIN_MS = 60_000;
+const LOOK_MS = 250;
+
+const gatewayOf = ({ resolved: { settings, file } }: Given): string => {
+  if (settings.url === undefined) throw new BadOptions(`no gateway is set; give --url, or write url into ${file}`);
+  return settings.url.replace(/\/+$/, "");
+};
+
+const pair = async (given: Given): Promise<number> => {
+  const { resolved, flags, print, uid, env } = given;
+  const { data, name = hostname() } = resolved.settings;
+  const path = identityPath(data);
+  const url = gatewayOf(given);
+  const former = readIdentity(path, uid);
+  if (former !== null) {
+    const at = former.infrastructure_secrets["API_URL"]?.replace(/\/+$/, "");
+    if (at !== undefined && at !== url)
+      throw new BadOptions(`this machine is paired with ${at}; stop its agent and remove ${path} first to pair it with ${url}`);
+    print(`this machine is paired already, as ${former.device_id}`);
+    return 0;
+  }
+  const device = { url, name, fingerprint: fingerprintOf(data), platform: process.platform, onRetry: (why: string) => print(`waiting: ${why}`) };
+  // The environment keeps the token out of the list of processes.
+  const token = flags["token"] ?? env["MOORING_AGENT_TOKEN"];
+  const onCode = ({ code, comparison, portalUrl }: ShownCode): void => {
+    print(`Open ${portalUrl}`);
+    print(`and approve the code ${code} if the page shows ${comparison}. Waiting…`);
+  };
+  const identity =
+    typeof token === "string" && token !== "" ? await enrollDevice({ ...device, enrollmentToken: token }) : await pairByApproval({ ...device, time, onCode });
+  writeIdentity(path, identity);
+  print(`paired as ${identity.device_id}`);
+  return 0;
+};
+
+const run = async ({ resolved: { settings }, uid }: Given): Promise<number> => {
+  const path = identityPath(settings.data);
+  const identity = readIdentity(path, uid);
+  if (identity === null) throw new BadOptions(`this machine is not paired (${path}); run: mooring-agent pair`);
+  const { url, data, host, signature, channel, "socks-port": port, "update-key": key } = settings;
+  const words = { identity: path, data, host, signature, channel, "socks-port": String(port), url: url?.replace(/\/+$/, ""), "update-key": key };
+  const args = Object.entries(words).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`, value]));
+  return runDevice(args);
+};
+
+const statusOf = async ({ resolved: { settings } }: Given): Promise<AgentStatus> => {
+  const answer = await askAgent(settings.data, "/status");
+  if (answer === null)
+    throw new Error(
+      `no agent runs with ${settings.data} (nobody answers at ${socketPath(settings.data)}); start it: systemctl start mooring-agent, or mooring-agent run`,
+    );
+  return AgentStatus.parse(answer.body);
+};
+const appLine = ({ appId, revision, state, health, ports }: AgentStatus["apps"][number]): string =>
+  `  ${appId}  ${state}${health === "unknown" ? "" : `, ${health}`}, revision ${revision}${Object.entries(ports)
+    .map(([name, port]) => `, ${name} ${port}`)
+    .join("")}`;
+
+const status = async (given: Given): Promise<number> => {
+  const untilMs = time.elapsedMs() + (given.flags["wait"] === true ? ONLINE_WITHIN_MS : 0);
+  const isConnected = ({ state }: AgentStatus): boolean => state === "ready" || state === "polling";
+  const look = async (): Promise<AgentStatus> => {
+    for (;;) {
+      const late = time.elapsedMs() >= untilMs;
+      const found = await statusOf(given).catch((error: unknown) => (late ? Promise.reject(error) : null));
+      if (found !== null && (late || isConnected(found))) return found;
+      await new Promise<void>((resolve) => time.after(LOOK_MS, resolve));
+    }
+  };
+  const found = await look();
+  if (given.flags["json"] === true) given.print(JSON.stringify(found));
+  else {
+    const { deviceId, gateway, state, connectedSince, lastHeartbeat, unconfirmed, version, host, apps } = found;
+    given.print(
+      `${deviceId} at ${gateway}: ${isConnected(found) ? `connected${connectedSince === null ? "" : ` since ${connectedSince}`}` : `not connected (${state})`}`,
+    );
+    given.print(`version ${version}, host ${host}, last heartbeat ${lastHeartbeat ?? "none yet"}, ${unconfirmed} results to confirm`);
+    for (const app of apps) given.print(appLine(app));
+  }
+  return isConnected(found) ? 0 : 1;
+};
+
+const apps = async (given: Given): Promise<number> => {
+  const found = await statusOf(given);
+  if (given.flags["json"] === true) given.print(JSON.stringify(found.apps));
+  else for (const app of found.apps) given.print(appLine(app).trim());
+  return 0;
+};
+
+const logs = async (given: Given): Promise<number> => {
+  const [appId] = given.words;
+  if (appId === undefined) throw new BadOptions("name the app; see mooring-agent apps");
+  const answer = await askAgent(given.resolved.settings.data, `/apps/${encodeURIComponent(appId)}/logs?lines=${Number(given.flags["lines"]) || 100}`);
+  if (answer === null) throw new Error("no agent runs with this data; its logs are below the folder of the app");
+  if (answer.code !== 200) throw new Error(z.object({ error: z.string() }).parse(answer.body).error);
+  for (const line of z.object({ lines: z.array(z.string()) }).parse(answer.body).lines) given.print(line);
+  return 0;
+};
+
+const doctor = async ({ resolved, uid, env, flags, print }: Given): Promise<number> => {
+  const findings = await diagnose(resolved.settings, { uid, env });
+  print(flags["json"] === true ? JSON.stringify(findings) : findingLines(findings).trimEnd());
+  return findings.some(({ verdict }) => verdict === "wrong") ? 1 : 0;
+};
+
+const config = async ({ resolved: { settings, from, file }, flags, print }: Given): Promise<number> => {
+  if (flags["json"] === true) print(JSON.stringify({ file, settings }));
+  else for (const name of SETTING_NAMES) print(`${name.padEnd(12)} ${String(settings[name] ?? "-").padEnd(40)} ${from[name]}`);
+  return 0;
+};
+
+export const commands = {
+  pair: { usage: "[--token T]", help: "pairs this machine, with an enrollment token (or MOORING_AGENT_TOKEN), else with a person's approval", run: pair },
+  run: { usage: "", help: "runs in the foreground, as the service does", run },
+  status: { usage: "[--wait]", help: "tells of the agent that runs; --wait: until it is connected, at most a minute", run: status },
+  apps: { usage: "", help: "lists the apps, also while the gateway is away", run: apps },
+  logs: { usage: "APP [--lines N]", help: "prints the last lines of an app", run: logs },
+  doctor: { usage: "", help: "looks for what is wrong, and says what to do; exit code 1 if something is", run: doctor },
+  config: { usage: "", help: "prints what holds, and from where", run: config },
+} satisfies Record<string, Command>;

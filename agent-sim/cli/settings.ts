@@ -1,0 +1,106 @@
+// What the agent runs with, and where each value comes from: flags, then the environment, then the configuration file, then the defaults.
+import { readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import { parse as parseYaml } from "yaml";
+import { z } from "zod";
+import { HOST_KINDS } from "../host/open.ts";
+import { BadOptions } from "../options.ts";
+
+const Port = z.coerce.number().int().min(0).max(65_535);
+
+/** By the name of the flag, which is the key in the file, too; `socks-port` is MOORING_AGENT_SOCKS_PORT in the environment. */
+export const SETTINGS = {
+  url: { schema: z.url({ protocol: /^https?$/ }).optional(), help: "URL: the gateway" },
+  name: { schema: z.string().min(1).max(128).optional(), help: "NAME: how people see this device (default: the name of the machine)" },
+  host: {
+    schema: z.enum(HOST_KINDS),
+    help: "KIND: what runs the apps: compose (containers), process (the small programs that come with the agent) or simulated",
+  },
+  data: { schema: z.string().min(1), help: "DIR: identity, apps and their data" },
+  ca: { schema: z.string().min(1).optional(), help: "FILE: certificates (PEM) that are trusted beside the known ones" },
+  "update-key": {
+    schema: z
+      .string()
+      .regex(/^[\w-]{43}$/, "must be a public key of agent:release")
+      .optional(),
+    help: "KEY: take releases that are signed with this key",
+  },
+  channel: { schema: z.string().min(1).max(32), help: "NAME: the channel of these releases (default: stable)" },
+  signature: { schema: z.enum(["1", "2"]), help: "2: sign the whole request (default), 1: body and time" },
+  "socks-port": { schema: Port, help: "N: where programs of this machine find the proxy to mesh routes (default: 1080; 0: a free port)" },
+} as const;
+export type SettingName = keyof typeof SETTINGS;
+export type AgentSettings = { readonly [N in SettingName]: z.output<(typeof SETTINGS)[N]["schema"]> };
+export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[];
+
+export interface Place {
+  /** Effective user id; null where the system has none. */
+  readonly uid: number | null;
+  readonly env: NodeJS.ProcessEnv;
+}
+const isRoot = ({ uid }: Place): boolean => uid === 0;
+const folderOf = ({ env }: Place, variable: string, below: string): string => join(env[variable] || join(env["HOME"] || homedir(), below), "mooring-agent");
+
+const SYSTEM_FILE = "/etc/mooring-agent/config.yaml";
+/** The installation's service has a user of its own, who reads the file of the system. */
+export const configFile = (place: Place): string =>
+  place.env["MOORING_AGENT_CONFIG"] ?? (isRoot(place) ? SYSTEM_FILE : join(folderOf(place, "XDG_CONFIG_HOME", ".config"), "config.yaml"));
+const SYSTEM_DATA = "/var/lib/mooring-agent";
+
+const variableOf = (name: SettingName): string => `MOORING_AGENT_${name.toUpperCase().replace("-", "_")}`;
+
+const readConfig = (file: string): Readonly<Record<string, unknown>> => {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return {};
+    throw new BadOptions(`${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  const known = z.strictObject(Object.fromEntries(SETTING_NAMES.map((name) => [name, z.union([z.string(), z.number()]).transform(String).optional()])));
+  try {
+    return known.parse(parseYaml(text, { maxAliasCount: 0 }) ?? {});
+  } catch (error) {
+    throw new BadOptions(`${file}: ${error instanceof z.ZodError ? z.prettifyError(error) : error instanceof Error ? error.message : String(error)}`);
+  }
+};
+
+export interface Resolved {
+  readonly settings: AgentSettings;
+  /** Where each value comes from, in words. */
+  readonly from: Readonly<Record<SettingName, string>>;
+  readonly file: string;
+}
+
+export const resolveSettings = (flags: Readonly<Record<string, unknown>>, place: Place): Resolved => {
+  const file = configFile(place);
+  const config = readConfig(file);
+  const defaults: Readonly<Record<string, string>> = {
+    host: "process",
+    data: isRoot(place) ? SYSTEM_DATA : folderOf(place, "XDG_DATA_HOME", ".local/share"),
+    channel: "stable",
+    signature: "2",
+    "socks-port": "1080",
+  };
+  const layers = (name: SettingName): readonly (readonly [from: string, value: unknown])[] => [
+    [`--${name}`, flags[name]],
+    [variableOf(name), place.env[variableOf(name)] || undefined],
+    [file, config[name]],
+    ["default", defaults[name]],
+  ];
+  const chosen = SETTING_NAMES.map((name) => [name, layers(name).find(([, value]) => value !== undefined) ?? ["not set", undefined]] as const);
+  const parsed = chosen.map(([name, [from, value]]) => {
+    const { data, error } = SETTINGS[name].schema.safeParse(value);
+    if (error !== undefined) throw new BadOptions(`${name} (${from}): ${error.issues[0]?.message ?? "is not valid"}`);
+    return [name, data] as const;
+  });
+  const settings = Object.fromEntries(parsed) as AgentSettings; // as: each by its own schema
+  return {
+    settings: { ...settings, data: resolve(settings.data) },
+    from: Object.fromEntries(chosen.map(([name, [from]]) => [name, from])) as Resolved["from"],
+    file,
+  };
+};
+
+export const settingsHelp = (): string => SETTING_NAMES.map((name) => `  --${name.padEnd(12)} ${SETTINGS[name].help}\n`).join("");
