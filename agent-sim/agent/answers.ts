@@ -76,9 +76,15 @@ export const errorOf = ({ body }: Pick<HttpAnswer, "body">): GatewayError => {
 /** The gateway refused the request; a retry would not help. */
 export class CallRefused extends Error {
   override readonly name = "CallRefused";
+  readonly code: string;
+
+  constructor(message: string, code: string) {
+    super(message);
+    this.code = code;
+  }
 }
 export const refusal = (what: string, answer: HttpAnswer): CallRefused =>
-  new CallRefused(`${what}: ${answer.status} ${errorOf(answer).code} ${JSON.stringify(errorOf(answer).details)}`);
+  new CallRefused(`${what}: ${answer.status} ${errorOf(answer).code} ${JSON.stringify(errorOf(answer).details)}`, errorOf(answer).code);
 
 /** A wait that the gateway names in seconds: in milliseconds, at most an hour; null if it names none. */
 export const givenWaitMs = (seconds: unknown): number | null => {

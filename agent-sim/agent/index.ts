@@ -3,7 +3,7 @@
 export { sayWhileWaiting } from "../../protocol/kit/waits-at-start.ts";
 export { type Agent, createAgent } from "./agent.ts";
 export type { AgentEvents, AgentOptions } from "./agent-context.ts";
-export { errorOf, type HttpAnswer, hasSucceeded, isUnchanged, NoAnswer, refusal, retryAfterMs } from "./answers.ts";
+export { CallRefused, errorOf, type HttpAnswer, hasSucceeded, isUnchanged, NoAnswer, refusal, retryAfterMs } from "./answers.ts";
 export { pairByApproval, type ShownCode } from "./approval.ts";
 export { createApps } from "./apps.ts";
 export { readBootId } from "./boot-id.ts";

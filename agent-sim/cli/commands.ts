@@ -1,7 +1,7 @@
 // The commands of `mooring-agent`.
 import { hostname } from "node:os";
 import { z } from "zod";
-import { enrollDevice, pairByApproval, type ShownCode, systemTime as time } from "../agent/index.ts";
+import { CallRefused, enrollDevice, pairByApproval, type ShownCode, systemTime as time } from "../agent/index.ts";
 import { runDevice } from "../device.ts";
 import { BadOptions } from "../options.ts";
 import { diagnose, findingLines } from "./doctor.ts";
@@ -32,6 +32,23 @@ const gatewayOf = ({ resolved: { settings, file } }: Given): string => {
   return settings.url.replace(/\/+$/, "");
 };
 
+/** What the person at the machine can do. */
+const ADVICE: ReadonlyMap<string, string> = new Map([
+  ["ENROLLMENT_TOKEN_INVALID", "the enrollment token is wrong, expired or revoked, or belongs to another gateway; create a new one in the console, under Pair"],
+  ["ENROLLMENT_TOKEN_EXHAUSTED", "the enrollment token has paired as many machines as it may; create a new one in the console, under Pair"],
+  [
+    "DEVICE_ALREADY_PAIRED",
+    "this machine is a device already, whose identity is not here; open the device's repair window in the console, or use a token that also pairs machines that are devices",
+  ],
+  ["PLAN_LIMIT_EXCEEDED", "the plan of the tenant has no room for another device"],
+  ["TENANT_SUSPENDED", "the tenant is suspended"],
+  ["PAIRING_REJECTED", "somebody rejected this machine"],
+]);
+const advised = (error: unknown): never => {
+  const advice = error instanceof CallRefused ? ADVICE.get(error.code) : undefined;
+  throw advice === undefined ? error : new Error(advice, { cause: error });
+};
+
 const pair = async (given: Given): Promise<number> => {
   const { resolved, flags, print, uid, env } = given;
   const { data, name = hostname() } = resolved.settings;
@@ -52,8 +69,8 @@ const pair = async (given: Given): Promise<number> => {
     print(`Open ${portalUrl}`);
     print(`and approve the code ${code} if the page shows ${comparison}. Waiting…`);
   };
-  const identity =
-    typeof token === "string" && token !== "" ? await enrollDevice({ ...device, enrollmentToken: token }) : await pairByApproval({ ...device, time, onCode });
+  const paired = typeof token === "string" && token !== "" ? enrollDevice({ ...device, enrollmentToken: token }) : pairByApproval({ ...device, time, onCode });
+  const identity = await paired.catch(advised);
   writeIdentity(path, identity);
   print(`paired as ${identity.device_id}`);
   return 0;

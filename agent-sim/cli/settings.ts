@@ -1,5 +1,5 @@
 // What the agent runs with, and where each value comes from: flags, then the environment, then the configuration file, then the defaults.
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { parse as parseYaml } from "yaml";
@@ -43,9 +43,12 @@ const isRoot = ({ uid }: Place): boolean => uid === 0;
 const folderOf = ({ env }: Place, variable: string, below: string): string => join(env[variable] || join(env["HOME"] || homedir(), below), "mooring-agent");
 
 const SYSTEM_FILE = "/etc/mooring-agent/config.yaml";
-/** The installation's service has a user of its own, who reads the file of the system. */
-export const configFile = (place: Place): string =>
-  place.env["MOORING_AGENT_CONFIG"] ?? (isRoot(place) ? SYSTEM_FILE : join(folderOf(place, "XDG_CONFIG_HOME", ".config"), "config.yaml"));
+/** A user without an agent of their own, such as the one of the service, means the machine's. */
+export const configFile = (place: Place): string => {
+  const own = join(folderOf(place, "XDG_CONFIG_HOME", ".config"), "config.yaml");
+  const isSystem = isRoot(place) || (!existsSync(own) && existsSync(SYSTEM_FILE));
+  return place.env["MOORING_AGENT_CONFIG"] ?? (isSystem ? SYSTEM_FILE : own);
+};
 const SYSTEM_DATA = "/var/lib/mooring-agent";
 
 const variableOf = (name: SettingName): string => `MOORING_AGENT_${name.toUpperCase().replace("-", "_")}`;

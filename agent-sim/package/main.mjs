@@ -29,9 +29,10 @@ const NODES = {
 };
 const HELP = `Makes the packages of the agent for devices, into dist/agent: a tarball and a Debian package for each platform, and SHA256SUMS.
 
-  npm run agent:package [-- --platform linux-x64 ...]
+  npm run agent:package [-- --platform linux-x64 ...] [--form tarball]
 
   --platform NAME   one of ${Object.keys(NODES).join(", ")}; may be repeated (default: all)
+  --form NAME       tarball or debian; may be repeated (default: both, where dpkg-deb is installed)
 
 Each holds the agent, its unit and a Node, which comes from npm. The gateway serves the folder at /v1/agent/install, and /install.sh chooses from it.
 `;
@@ -146,21 +147,30 @@ Description: connects this machine to a Mooring gateway as a device
   return name;
 };
 
+const FORMS = { tarball: pack, debian: packDebian };
+const hasDebian = () => spawnSync("dpkg-deb", ["--version"], { stdio: "ignore" }).status === 0;
+
 const main = () => {
+  const several = (all) => ({ type: "string", multiple: true, default: all });
   const { values } = parseArgs({
-    options: { platform: { type: "string", multiple: true, default: Object.keys(NODES) }, help: { type: "boolean", short: "h", default: false } },
+    options: { platform: several(Object.keys(NODES)), form: several([]), help: { type: "boolean", short: "h", default: false } },
   });
   if (values.help) return void process.stdout.write(HELP);
-  const unknown = values.platform.find((name) => !Object.hasOwn(NODES, name));
-  if (unknown !== undefined) fail(`--platform: ${unknown} is none of ${Object.keys(NODES).join(", ")}`);
+  for (const [option, known] of [
+    ["platform", NODES],
+    ["form", FORMS],
+  ]) {
+    const unknown = values[option].find((name) => !Object.hasOwn(known, name));
+    if (unknown !== undefined) fail(`--${option}: ${unknown} is none of ${Object.keys(known).join(", ")}`);
+  }
   if (!existsSync(join(folder, "mooring-agent.mjs"))) fail("there is no build; run: npm run build");
-  const debian = spawnSync("dpkg-deb", ["--version"], { stdio: "ignore" }).status === 0;
-  if (!debian) process.stderr.write("dpkg-deb is not installed, so no Debian packages are made\n");
+  const forms = values.form.length > 0 ? values.form : ["tarball", ...(hasDebian() ? ["debian"] : [])];
+  if (!forms.includes("debian") && values.form.length === 0) process.stderr.write("dpkg-deb is not installed, so no Debian packages are made\n");
   for (const platform of values.platform) {
     const temp = mkdtempSync(join(tmpdir(), "agent-package-"));
     try {
       const node = fetchNode(platform, temp);
-      for (const name of [pack(platform, temp, node), ...(debian ? [packDebian(platform, temp, node)] : [])]) process.stdout.write(`dist/agent/${name}\n`);
+      for (const form of forms) process.stdout.write(`dist/agent/${FORMS[form](platform, temp, node)}\n`);
     } finally {
       rmSync(temp, { recursive: true });
     }

@@ -6,7 +6,7 @@ import { AgentId, DeviceId, ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
 import { named } from "../records/actor.ts";
-import { EnrollmentProgress, EnrollmentStep, progressUpdate } from "../records/devices/enrollment.ts";
+import { EnrollmentProgress, EnrollmentStep, InstallCommand, progressUpdate } from "../records/devices/enrollment.ts";
 import { Code, Comparison, EnrollmentToken, Fingerprint, PAIRING_STATUSES, PairingActivateResponse, RequestingMachine } from "../records/devices/pairing.ts";
 import { approvalOperations } from "../records/devices/pairing-approval.ts";
 
@@ -167,6 +167,14 @@ export const pairing = group({
       input: z.strictObject({ deviceId: ref("dev") }),
       output: EnrollmentProgress,
       errors: ["DEVICE_NOT_FOUND", "ENROLLMENT_NOT_FOUND"],
+    }),
+    installCommand: query({
+      summary: "Get the line that installs the agent",
+      rest: ["GET /agent/install-command"],
+      auth: ["user", "apiKey"],
+      permission: "device:pair",
+      input: z.strictObject({}),
+      output: InstallCommand,
     }),
     createToken: mutation({
       summary: "Create an enrollment token",

@@ -91,6 +91,11 @@ export const pairing: Guide<"pairing"> = {
     input: { deviceId },
     output: progress,
   },
+  installCommand: {
+    description: "The line for a machine at which somebody sits: it installs the agent, shows a pairing code, and waits until a person approves it.",
+    input: {},
+    output: { command: "curl -fsSL https://gateway.example.org/install.sh | sudo sh" },
+  },
   createToken: {
     description:
       "For machines that are installed without a person. The response is the only one that contains `token`; run `installCommand` on the machine. A token pairs up to `maxUses` devices until it expires.",

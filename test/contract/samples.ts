@@ -282,6 +282,7 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock, userId: str
   "pairing.progress": async ({ pairingCode }) => ({ pairingCode }),
   "pairing.updateDeviceProgress": async ({ device }) => ({ deviceId: device.deviceId, currentStep: "preflight_check", stepStatus: "in_progress" }),
   "pairing.deviceProgress": onDevice,
+  "pairing.installCommand": async () => ({}),
   "pairing.createToken": async () => ({ name: "install script" }),
   "pairing.listTokens": nothing,
   "pairing.revokeToken": async (stock) => ({ tokenId: (await enrollmentToken(stock))["tokenId"] }),

@@ -1,16 +1,14 @@
 // Pairing in the browser: a machine asks, a person compares and decides, and both see what became of it.
-import { exec } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import type { Page } from "playwright-core";
 import { describe, expect } from "vitest";
 import { accessFindings, findingsInEveryLook } from "../kit/browser/chromium.ts";
 import { openConsole } from "../kit/browser/console.ts";
 import { testOpening } from "../kit/browser/opening.ts";
 import { anonymous, asAgent } from "../kit/gateway/world.ts";
+import { openMachine } from "../kit/machine/machine.ts";
 
 const { world, chromium } = await openConsole();
 const test = testOpening(async () => {
@@ -155,10 +153,10 @@ describe.concurrent("an enrollment token", () => {
     expect(await accessFindings(page)).toEqual([]);
     await page.getByRole("button", { name: "I have copied it" }).click();
     await page.getByRole("row", { name: /lisbon.*active.*0 of 1/ }).waitFor();
-    const home = await mkdtemp(join(tmpdir(), "mooring-machine-"));
-    await promisify(exec)(command, { cwd: home, env: { ...process.env, MOORING_FINGERPRINT: `machine-${randomUUID()}` } });
-    await comeOnline(JSON.parse(await readFile(join(home, "mooring-device.json"), "utf8")).data);
-    await rm(home, { recursive: true });
+    const installed = await openMachine();
+    expect(await installed.run(`${command} --no-service`)).toMatchObject({ code: 0 });
+    await comeOnline(JSON.parse(await readFile(join(installed.data, "identity.json"), "utf8")));
+    await installed.remove();
     await page.getByRole("row", { name: /lisbon.*used up.*1 of 1/ }).waitFor();
     expect(problems).toEqual([]);
   });

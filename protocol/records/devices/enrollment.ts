@@ -19,3 +19,6 @@ export const EnrollmentProgress = z.object({
 });
 export type EnrollmentProgress = z.infer<typeof EnrollmentProgress>;
 export const progressUpdate = { currentStep: EnrollmentStep, stepStatus: StepStatus.optional(), error: z.string().max(1000).nullish() };
+
+/** What a person types on a machine that is to become a device. */
+export const InstallCommand = z.object({ command: z.string() });

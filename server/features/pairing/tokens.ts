@@ -14,7 +14,7 @@ const PREFIX = "enr_";
 const BOOTSTRAP = "bootstrap";
 const BOOTSTRAP_SECONDS = 30 * DAY_SECONDS;
 
-type TokenHandlers = Pick<Handlers<typeof contract.pairing>, "createToken" | "listTokens" | "revokeToken">;
+type TokenHandlers = Pick<Handlers<typeof contract.pairing>, "createToken" | "installCommand" | "listTokens" | "revokeToken">;
 
 export const createTokenHandlers = ({ db, clock, deployments, plan, settings }: PairingDeps): TokenHandlers => ({
   createToken: ({ scope, fail, commit }, { name, expiresInSeconds, maxUses, tags, deploymentId, allowRepair }) => {
@@ -36,6 +36,8 @@ export const createTokenHandlers = ({ db, clock, deployments, plan, settings }: 
       return { ...stored, token, installCommand: installCommand(settings.publicUrl(), token) };
     });
   },
+
+  installCommand: async () => ({ command: installCommand(settings.publicUrl()) }),
 
   listTokens: async ({ scope }, query) => pageWithActors(db, scope, await pageOfTokens(db, scope, query)),
 

@@ -1,15 +1,8 @@
 // Pairing: one code makes one device, wrong tokens are few, and only entitled callers learn ids.
-import { exec } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { mkdtemp, readFile } from "node:fs/promises";
-import { createServer } from "node:http";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { EnrollmentStep, StepStatus } from "../../../protocol/index.ts";
 import { systemClock } from "../../../server/core/clock.ts";
-import { installCommand } from "../../../server/features/pairing/install-command.ts";
 import { anyone, failureOf, inside, userOf } from "../../kit/gateway/call.ts";
 import { openTenancy, PORTAL, type Tenancy } from "../tenants/tenancy-kit.ts";
 
@@ -320,29 +313,6 @@ describe("enrollment tokens", () => {
     const [{ tokenId } = { tokenId: "ent_none" as const }] = (await world.call.pairing.listTokens(as(owner), {})).items;
     await world.call.pairing.revokeToken(as(owner), { tokenId });
     expect(await ensure()).not.toBe(token);
-  });
-
-  test("the install command of a token pairs the machine that runs it", async () => {
-    const { token } = await createToken(await world.newTenant());
-    const operations = new Map<string | undefined, (input: never) => Promise<unknown>>([
-      ["/v1/pairing/initiate", (input) => world.call.pairing.initiate(anyone(), input)],
-      ["/v1/pairing/auto-activate", (input) => world.call.pairing.autoActivate(anyone(), input)],
-    ]);
-    const server = createServer(async (request, response) => {
-      const body = Buffer.concat(await request.toArray()).toString();
-      response.end(JSON.stringify({ success: true, data: await operations.get(request.url)?.(JSON.parse(body) as never) }));
-    }).listen(0, "127.0.0.1");
-    await new Promise((resolve) => server.once("listening", resolve));
-    const cwd = await mkdtemp(join(tmpdir(), "pair-"));
-    const address = server.address();
-    const port = typeof address === "object" ? address?.port : undefined;
-    await promisify(exec)(installCommand(`http://127.0.0.1:${port}`, token), {
-      cwd,
-      env: { ...process.env, MOORING_FINGERPRINT: `it's-${randomUUID()}` },
-    }).finally(() => server.close());
-    expect(JSON.parse(await readFile(join(cwd, "mooring-device.json"), "utf8"))).toMatchObject({
-      data: { device_id: expect.stringMatching(/^dev_/), shared_secret: expect.any(String) },
-    });
   });
 });
 

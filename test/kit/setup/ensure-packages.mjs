@@ -29,6 +29,8 @@ const PACKAGES = new Map([
   // A certificate authority (ACME) and a name server, for custom domains.
   ["pebble", () => ["pebble", "pebble-challtestsrv"].every((name) => runs("sh", "-c", `command -v ${name}`))],
   ["busybox-static", hasStaticBusybox],
+  ["shellcheck", () => runs("shellcheck", "--version")],
+  ["curl", () => runs("curl", "--version")],
   ["docker.io", () => runs("dockerd", "--version") && runs("docker", "--version")],
   ["docker-compose", hasCompose],
   // For systemd-analyze, which checks the unit file; nothing is started. Only Linux has it.

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { api, queryClient } from "../../api/client.ts";
 import { PickTags } from "../../parts/selector-field.tsx";
 import { Dialog, Form, SelectField, TextField } from "../../ui/dialog.tsx";
-import { Copyable } from "../../ui/parts.tsx";
+import { InstallLine } from "./install-line.tsx";
 import css from "./pair.module.css";
 import { text } from "./text.ts";
 
@@ -14,10 +14,7 @@ const Command = ({ command, onClose }: { readonly command: string; readonly onCl
       <strong>{text.once}</strong>
     </p>
     <p>{text.run}</p>
-    <pre className={css["command"]}>{command}</pre>
-    <div>
-      <Copyable text={command} label={text.copy} />
-    </div>
+    <InstallLine command={command} />
     <p>{text.thenAgent}</p>
     <div className="row">
       <button type="button" data-kind="primary" onClick={onClose}>

@@ -1,9 +1,12 @@
 // Pairs machines: by the code that a machine shows, or by a command with an enrollment token.
+import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
+import { api } from "../../api/client.ts";
 import { useMay, useMe } from "../../api/session.ts";
-import { Page, Panel } from "../../ui/parts.tsx";
+import { Loaded, Page, Panel } from "../../ui/parts.tsx";
 import { CodeForm } from "./code-form.tsx";
+import { InstallLine } from "./install-line.tsx";
 import { Installation } from "./installation.tsx";
 import { Machine } from "./machine.tsx";
 import css from "./pair.module.css";
@@ -11,6 +14,19 @@ import { text } from "./text.ts";
 import { Tokens } from "./tokens.tsx";
 
 const route = getRouteApi("/pair");
+
+/** For a machine at which somebody sits. */
+const HowTo = () => {
+  const line = useQuery(api.pairing.installCommand.queryOptions({}));
+  return (
+    <div className="stack">
+      <p className="muted">{text.howTo}</p>
+      <Loaded read={line} rows={1}>
+        {({ command }) => <InstallLine command={command} />}
+      </Loaded>
+    </div>
+  );
+};
 
 const ByCode = () => {
   const { code, device } = route.useSearch();
@@ -28,7 +44,7 @@ const ByCode = () => {
       <CodeForm key={code} code={code} onLookUp={look} />
       {rejected ? <p role="status">{text.rejected}</p> : null}
       {code === undefined ? (
-        <p className="muted">{text.howTo}</p>
+        <HowTo />
       ) : (
         <Machine
           key={`${code} found`}
