@@ -11,7 +11,7 @@ import { Pagination } from "./kit/page.ts";
 import { namedOf } from "./records/actor.ts";
 import { BlockedBy, Command, CommandStatus, CommandSummary, CommandTypeRecord, DeliveredCommand, PolledCommand, TimelineEntry } from "./records/command.ts";
 import { AckResult } from "./records/command-ack.ts";
-import { EnrollmentProgress, EnrollmentStep, StepStatus } from "./records/devices/enrollment.ts";
+import { EnrollmentProgress, EnrollmentStep, InstallCommand, StepStatus } from "./records/devices/enrollment.ts";
 import { EnrollmentToken, PairingActivateResponse, PairingRequest } from "./records/devices/pairing.ts";
 
 const { account, admin, agent, alerts, apiKeys, bulkOperations, commands, devices, general, health, invites, pairing, roles, tenants, webhooks } = contract;
@@ -64,6 +64,7 @@ const RECORDS: Readonly<Record<string, z.ZodType>> = {
   HealthResponse,
   HealthStatus: HealthResponse.shape.status,
   HeartbeatReceipt: devices.operations.heartbeat.output,
+  InstallCommand,
   InviteForGuest: invites.operations.lookup.output,
   InviteWithLink: invites.operations.resend.output,
   InventoryReceipt: agent.operations.reportInventory.output,

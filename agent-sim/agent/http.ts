@@ -2,6 +2,7 @@
 import http from "node:http";
 import https from "node:https";
 import { type Expected, errorOf, type HttpAnswer, isWorthRetry, NoAnswer, ownAnswer, retryAfterMs } from "./answers.ts";
+import { createConnections } from "./proxies.ts";
 import { between, type Random } from "./timing/random.ts";
 import { pause, systemTime, type Time } from "./timing/time.ts";
 
@@ -47,7 +48,7 @@ export const createHttp = (url: string, maxSockets = 64): Http => {
   const base = new URL(url);
   const prefix = base.pathname.replace(/\/+$/, "");
   const secure = base.protocol === "https:";
-  const pool = secure ? new https.Agent({ keepAlive: true, maxSockets }) : new http.Agent({ keepAlive: true, maxSockets });
+  const pool = createConnections(secure, { keepAlive: true, maxSockets });
 
   return {
     close: () => pool.destroy(),

@@ -5,6 +5,7 @@ import WebSocket from "ws";
 import { type AgentFrame, type AgentIdentity, CONNECT_PATHS, SUBPROTOCOL } from "../../protocol/index.ts";
 import { errorOf, NoAnswer, ownAnswer, type RawAnswer, retryAfterMs, timeIfSkewed } from "./answers.ts";
 import { type Frame, parseFrame } from "./frames.ts";
+import { proxyTo } from "./proxies.ts";
 import type { SessionEnd } from "./reconnect.ts";
 import type { Sign } from "./signing.ts";
 import type { Time } from "./timing/time.ts";
@@ -58,7 +59,7 @@ const readRefusal = (raw: RawAnswer): SessionEnd => {
   }
 };
 /** Null for a body that is cut off or too large. One that does not end is cut off by the session's time limit. */
-const collect = (response: IncomingMessage, done: (text: string | null) => void): void => {
+export const collectRefusal = (response: IncomingMessage, done: (text: string | null) => void): void => {
   const chunks: Buffer[] = [];
   let bytes = 0;
   response.on("data", (chunk: Buffer) => {
@@ -115,6 +116,7 @@ export const openSocket = ({ url, identity, sign, time, serverNowMs, stampMs, on
     perMessageDeflate: false,
     maxPayload: MAX_FRAME_BYTES,
     followRedirects: false,
+    agent: proxyTo(url),
   });
   const pace = createPace(time, (text) => socket.send(text));
   let sequence = 0;
@@ -153,7 +155,7 @@ export const openSocket = ({ url, identity, sign, time, serverNowMs, stampMs, on
     else take(bytes.toString());
   });
   socket.on("unexpected-response", (_, response) =>
-    collect(response, (text) => {
+    collectRefusal(response, (text) => {
       const { statusCode: status = 0, headers } = response;
       end(text === null ? foreign("the refusal of the upgrade was cut off") : readRefusal({ status, headers, text }));
       response.destroy();

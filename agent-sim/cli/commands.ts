@@ -5,11 +5,11 @@ import { CallRefused, enrollDevice, pairByApproval, type ShownCode, systemTime a
 import { runDevice } from "../device.ts";
 import { BadOptions } from "../options.ts";
 import { diagnose, findingLines } from "./doctor.ts";
-import { fingerprintOf, identityPath, readIdentity, writeIdentity } from "./identity-file.ts";
-import { type Place, type Resolved, SETTING_NAMES } from "./settings.ts";
+import { identityPath, machineFingerprint, readIdentity, writeIdentity } from "./identity-file.ts";
+import { type Invoker, type Resolved, SETTING_NAMES } from "./settings.ts";
 import { AgentStatus, askAgent, socketPath } from "./status-socket.ts";
 
-export interface Given extends Place {
+export interface Invocation extends Invoker {
   readonly resolved: Resolved;
   /** What follows the command. */
   readonly words: readonly string[];
@@ -21,13 +21,13 @@ interface Command {
   readonly usage: string;
   readonly help: string;
   /** Resolves to the exit code. */
-  run(given: Given): Promise<number>;
+  run(given: Invocation): Promise<number>;
 }
 
 const ONLINE_WITHIN_MS = 60_000;
 const LOOK_MS = 250;
 
-const gatewayOf = ({ resolved: { settings, file } }: Given): string => {
+const gatewayOf = ({ resolved: { settings, file } }: Invocation): string => {
   if (settings.url === undefined) throw new BadOptions(`no gateway is set; give --url, or write url into ${file}`);
   return settings.url.replace(/\/+$/, "");
 };
@@ -49,7 +49,7 @@ const advised = (error: unknown): never => {
   throw advice === undefined ? error : new Error(advice, { cause: error });
 };
 
-const pair = async (given: Given): Promise<number> => {
+const pair = async (given: Invocation): Promise<number> => {
   const { resolved, flags, print, uid, env } = given;
   const { data, name = hostname() } = resolved.settings;
   const path = identityPath(data);
@@ -62,7 +62,7 @@ const pair = async (given: Given): Promise<number> => {
     print(`this machine is paired already, as ${former.device_id}`);
     return 0;
   }
-  const device = { url, name, fingerprint: fingerprintOf(data), platform: process.platform, onRetry: (why: string) => print(`waiting: ${why}`) };
+  const device = { url, name, fingerprint: machineFingerprint(data), platform: process.platform, onRetry: (why: string) => print(`waiting: ${why}`) };
   // The environment keeps the token out of the list of processes.
   const token = flags["token"] ?? env["MOORING_AGENT_TOKEN"];
   const onCode = ({ code, comparison, portalUrl }: ShownCode): void => {
@@ -76,7 +76,7 @@ const pair = async (given: Given): Promise<number> => {
   return 0;
 };
 
-const run = async ({ resolved: { settings }, uid }: Given): Promise<number> => {
+const run = async ({ resolved: { settings }, uid }: Invocation): Promise<number> => {
   const path = identityPath(settings.data);
   const identity = readIdentity(path, uid);
   if (identity === null) throw new BadOptions(`this machine is not paired (${path}); run: mooring-agent pair`);
@@ -86,7 +86,7 @@ const run = async ({ resolved: { settings }, uid }: Given): Promise<number> => {
   return runDevice(args);
 };
 
-const statusOf = async ({ resolved: { settings } }: Given): Promise<AgentStatus> => {
+const statusOf = async ({ resolved: { settings } }: Invocation): Promise<AgentStatus> => {
   const answer = await askAgent(settings.data, "/status");
   if (answer === null)
     throw new Error(
@@ -99,7 +99,7 @@ const appLine = ({ appId, revision, state, health, ports }: AgentStatus["apps"][
     .map(([name, port]) => `, ${name} ${port}`)
     .join("")}`;
 
-const status = async (given: Given): Promise<number> => {
+const status = async (given: Invocation): Promise<number> => {
   const untilMs = time.elapsedMs() + (given.flags["wait"] === true ? ONLINE_WITHIN_MS : 0);
   const isConnected = ({ state }: AgentStatus): boolean => state === "ready" || state === "polling";
   const look = async (): Promise<AgentStatus> => {
@@ -123,14 +123,14 @@ const status = async (given: Given): Promise<number> => {
   return isConnected(found) ? 0 : 1;
 };
 
-const apps = async (given: Given): Promise<number> => {
+const apps = async (given: Invocation): Promise<number> => {
   const found = await statusOf(given);
   if (given.flags["json"] === true) given.print(JSON.stringify(found.apps));
   else for (const app of found.apps) given.print(appLine(app).trim());
   return 0;
 };
 
-const logs = async (given: Given): Promise<number> => {
+const logs = async (given: Invocation): Promise<number> => {
   const [appId] = given.words;
   if (appId === undefined) throw new BadOptions("name the app; see mooring-agent apps");
   const answer = await askAgent(given.resolved.settings.data, `/apps/${encodeURIComponent(appId)}/logs?lines=${Number(given.flags["lines"]) || 100}`);
@@ -140,19 +140,19 @@ const logs = async (given: Given): Promise<number> => {
   return 0;
 };
 
-const doctor = async ({ resolved, uid, env, flags, print }: Given): Promise<number> => {
+const doctor = async ({ resolved, uid, env, flags, print }: Invocation): Promise<number> => {
   const findings = await diagnose(resolved.settings, { uid, env });
   print(flags["json"] === true ? JSON.stringify(findings) : findingLines(findings).trimEnd());
   return findings.some(({ verdict }) => verdict === "wrong") ? 1 : 0;
 };
 
-const config = async ({ resolved: { settings, from, file }, flags, print }: Given): Promise<number> => {
+const config = async ({ resolved: { settings, from, file }, flags, print }: Invocation): Promise<number> => {
   if (flags["json"] === true) print(JSON.stringify({ file, settings }));
   else for (const name of SETTING_NAMES) print(`${name.padEnd(12)} ${String(settings[name] ?? "-").padEnd(40)} ${from[name]}`);
   return 0;
 };
 
-export const commands = {
+export const agentCommands = {
   pair: { usage: "[--token T]", help: "pairs this machine, with an enrollment token (or MOORING_AGENT_TOKEN), else with a person's approval", run: pair },
   run: { usage: "", help: "runs in the foreground, as the service does", run },
   status: { usage: "[--wait]", help: "tells of the agent that runs; --wait: until it is connected, at most a minute", run: status },

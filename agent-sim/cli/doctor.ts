@@ -3,13 +3,24 @@ import { lookup } from "node:dns/promises";
 import { accessSync, constants, statfsSync } from "node:fs";
 import { isIP } from "node:net";
 import { connect as connectTls, type DetailedPeerCertificate } from "node:tls";
-import WebSocket from "ws";
 import { z } from "zod";
-import { SUBPROTOCOL } from "../../protocol/index.ts";
-import { createHttp, errorOf, type Http, hasSucceeded, type IssuedIdentity, openFileKeys, signer, socketUrl, systemTime as time } from "../agent/index.ts";
+import {
+  canUseProxies,
+  createHttp,
+  errorOf,
+  type Http,
+  hasSucceeded,
+  type IssuedIdentity,
+  openFileKeys,
+  probeUpgrade,
+  proxyVariable,
+  signer,
+  socketUrl,
+  systemTime as time,
+} from "../agent/index.ts";
 import { runProgram } from "../children/index.ts";
 import { identityPath, readIdentity } from "./identity-file.ts";
-import type { AgentSettings } from "./settings.ts";
+import type { MachineSettings } from "./settings.ts";
 import { askAgent, socketPath } from "./status-socket.ts";
 
 export interface Finding {
@@ -35,7 +46,7 @@ const wrong = (seen: string, advice: string): Said => ({ verdict: "wrong", seen,
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message || String((error as NodeJS.ErrnoException).code) : String(error));
 
 interface Looked {
-  readonly settings: AgentSettings;
+  readonly settings: MachineSettings;
   readonly url: URL | null;
   readonly identity: z.infer<typeof IssuedIdentity> | null;
   readonly http: Http | null;
@@ -62,9 +73,10 @@ const certificateOf = (url: URL): Promise<DetailedPeerCertificate> =>
     socket.once("error", reject);
   });
 
-const checkTls = async ({ url, settings }: Looked): Promise<Said> => {
+const checkTls = async ({ url, settings, env }: Looked): Promise<Said> => {
   if (url?.protocol !== "https:")
     return url === null ? wrong("no gateway is set", "set url") : warning("the gateway is reached without TLS", "use https beyond this machine");
+  if (proxyVariable(env) !== null && canUseProxies) return ok("the next check proves the certificate, through the proxy");
   const { issuer, valid_to: until } = await certificateOf(url);
   const days = Math.floor((Date.parse(until) - time.wallMs()) / DAY_MS);
   const seen = `certificate by ${String(issuer.O ?? issuer.CN ?? "an unnamed issuer")}, until ${new Date(until).toISOString().slice(0, 10)}${settings.ca === undefined ? "" : `, trusted by ${settings.ca}`}`;
@@ -73,8 +85,8 @@ const checkTls = async ({ url, settings }: Looked): Promise<Said> => {
 
 const checkGateway = async ({ http }: Looked): Promise<Said> => {
   if (http === null) return wrong("no gateway is set", "set url");
-  const { status } = await http.call({ method: "GET", path: "/v1/health", withinMs: WITHIN_MS });
-  return status === 200 ? ok("the gateway answers") : warning(`the gateway answers ${status}`, "look at its /v1/health/full");
+  const answer = await http.call({ method: "GET", path: "/v1/health", withinMs: WITHIN_MS });
+  return hasSucceeded(answer) ? ok("the gateway answers") : warning(`the gateway answers ${answer.status}`, "its operator looks at /v1/health/full");
 };
 
 const checkClock = async ({ http }: Looked): Promise<Said> => {
@@ -87,15 +99,15 @@ const checkClock = async ({ http }: Looked): Promise<Said> => {
   return Math.abs(skewMs) > MOST_SKEW_MS ? wrong(seen, "set up time synchronization (systemd-timesyncd or chrony)") : ok(seen);
 };
 
-const checkProxy = ({ env, url }: Looked): Said => {
-  const name = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"].find((each) => env[each]);
-  if (name === undefined) return ok("no proxy is set");
-  const direct = String(env["NO_PROXY"] ?? env["no_proxy"] ?? "")
-    .split(",")
-    .map((each) => each.trim());
-  if (url !== null && direct.some((each) => each === "*" || (each !== "" && url.hostname.endsWith(each.replace(/^\*?\.?/, "")))))
-    return ok(`${name} is set, and not used for the gateway`);
-  return wrong(`${name} is set, and the agent connects directly`, `let this machine reach ${url?.host ?? "the gateway"} without the proxy`);
+const checkProxy = ({ env }: Looked): Said => {
+  const name = proxyVariable(env);
+  if (name === null) return ok("no proxy is set");
+  if (!canUseProxies)
+    return wrong(
+      `${name} is set, and Node ${process.versions.node} cannot use it`,
+      "install the agent with the Node that it brings along, or Node 22.21 or newer",
+    );
+  return ok(`${name} is set, and used but for NO_PROXY (${env["NO_PROXY"] ?? env["no_proxy"] ?? "not set"})`);
 };
 
 const checkIdentity = ({ identity, settings }: Looked): Said =>
@@ -123,27 +135,15 @@ const checkSignature = async ({ identity, http, settings }: Looked): Promise<Sai
   );
 };
 
-/** Without a signature the gateway itself refuses, which shows that the upgrade reaches it. */
-const checkUpgrade = ({ identity, url }: Looked): Promise<Said> =>
-  new Promise((resolve) => {
-    if (url === null) return resolve(wrong("no gateway is set", "set url"));
-    const target = identity?.connect.url ?? socketUrl(url.href);
-    const socket = new WebSocket(target, [SUBPROTOCOL], { handshakeTimeout: WITHIN_MS, followRedirects: false });
-    const blocked = (seen: string): void =>
-      resolve(warning(seen, "let the proxy pass WebSocket upgrades (Upgrade and Connection headers); until then the agent polls"));
-    socket.on("unexpected-response", (_request, response) => {
-      const isOwn = response.headers["x-svc-sig-versions"] !== undefined;
-      if (isOwn && response.statusCode !== 426) resolve(ok("upgrades to a WebSocket reach the gateway"));
-      else blocked(`something before the gateway answers upgrades with ${response.statusCode}`);
-      response.destroy();
-      socket.terminate();
-    });
-    socket.on("open", () => {
-      socket.terminate();
-      blocked("something that is not the gateway accepts upgrades");
-    });
-    socket.on("error", (error) => blocked(`the upgrade failed: ${error.message}`));
-  });
+const checkUpgrade = async ({ identity, url }: Looked): Promise<Said> => {
+  if (url === null) return wrong("no gateway is set", "set url");
+  try {
+    await probeUpgrade(identity?.connect.url ?? socketUrl(url.href), WITHIN_MS);
+    return ok("upgrades to a WebSocket reach the gateway");
+  } catch (error) {
+    return warning(messageOf(error), "let the proxy pass WebSocket upgrades (the headers Upgrade and Connection); until then the agent polls");
+  }
+};
 
 const versionBy = async (command: string, words: readonly string[]): Promise<string | null> => {
   const { outcome, code, output } = await runProgram({ command, words, env: process.env, time, withinMs: WITHIN_MS });
@@ -203,7 +203,7 @@ const CHECKS: readonly (readonly [check: string, look: (at: Looked) => Said | Pr
 ];
 
 export const diagnose = async (
-  settings: AgentSettings,
+  settings: MachineSettings,
   { uid, env }: { readonly uid: number | null; readonly env: NodeJS.ProcessEnv },
 ): Promise<readonly Finding[]> => {
   const findings: Finding[] = [];

@@ -7,7 +7,7 @@ import { IssuedIdentity } from "../agent/index.ts";
 import { syncFolder } from "../host/processes/disk.ts";
 import { BadOptions } from "../options.ts";
 
-export type Identity = z.infer<typeof IssuedIdentity>;
+export type StoredIdentity = z.infer<typeof IssuedIdentity>;
 /** `curl` stores the answer with its envelope. */
 const Stored = z.union([z.object({ data: IssuedIdentity }).transform(({ data }) => data), IssuedIdentity]);
 
@@ -16,7 +16,7 @@ export const identityPath = (data: string): string => join(data, "identity.json"
 const hasCode = (error: unknown, ...codes: readonly string[]): boolean => error instanceof Error && "code" in error && codes.includes(String(error.code));
 
 /** Null: the machine is not paired. Refuses a file that others may read or that belongs to somebody else. */
-export const readIdentity = (path: string, uid: number | null): Identity | null => {
+export const readIdentity = (path: string, uid: number | null): StoredIdentity | null => {
   try {
     const { mode, uid: owner } = statSync(path);
     if (uid !== null && uid !== 0 && owner !== uid) throw new BadOptions(`${path} belongs to another user (${owner}); run this as that user, or chown it`);
@@ -37,7 +37,7 @@ const writeDurably = (path: string, text: string): void => {
   renameSync(`${path}.next`, path);
   syncFolder(dirname(path));
 };
-export const writeIdentity = (path: string, identity: Identity): void => writeDurably(path, `${JSON.stringify(identity)}\n`);
+export const writeIdentity = (path: string, identity: StoredIdentity): void => writeDurably(path, `${JSON.stringify(identity)}\n`);
 
 const readOr = (path: string): string => {
   try {
@@ -49,7 +49,7 @@ const readOr = (path: string): string => {
 };
 
 /** The same after a reinstallation on this machine, and another one for a second agent with other data. A machine without an id gets one here. */
-export const fingerprintOf = (data: string): string => {
+export const machineFingerprint = (data: string): string => {
   const given = readOr("/etc/machine-id");
   const stored = join(data, "machine-id");
   const own = given === "" ? readOr(stored) || randomBytes(16).toString("hex") : given;

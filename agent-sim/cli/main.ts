@@ -1,11 +1,11 @@
 // `mooring-agent`: the agent as it is installed on devices. This is the entry of the one file that bundle.mjs makes.
 import { constants } from "node:os";
 import { parseArgs } from "node:util";
-import { AGENT_VERSION, systemTime as time } from "../agent/index.ts";
+import { AGENT_VERSION, canUseProxies, PROXY_SWITCH, proxyVariable, systemTime as time } from "../agent/index.ts";
 import { startProgram } from "../children/index.ts";
 import { runDevice } from "../device.ts";
 import { BadOptions } from "../options.ts";
-import { commands, type Given } from "./commands.ts";
+import { agentCommands, type Invocation } from "./commands.ts";
 import { type Resolved, resolveSettings, SETTING_NAMES, settingsHelp } from "./settings.ts";
 
 const COULD_NOT_RUN = 2;
@@ -14,7 +14,7 @@ const help = (file: string): string => `mooring-agent ${AGENT_VERSION}: connects
 
   mooring-agent COMMAND [options]
 
-${Object.entries(commands)
+${Object.entries(agentCommands)
   .map(([name, { usage, help: about }]) => `  ${`${name}${usage === "" ? "" : ` ${usage}`}`.padEnd(24)} ${about}\n`)
   .join("")}
 Options of every command; each can stand in ${file} under its name, or in the environment as MOORING_AGENT_NAME:
@@ -25,12 +25,20 @@ ${settingsHelp()}  --json         for programs
 const text = { type: "string" } as const;
 const flag = { type: "boolean" } as const;
 
-/** Node reads this variable when it starts, so the command starts once more with it. */
-const withCertificates = async (ca: string): Promise<number> => {
+/** Node reads these variables when it starts, so the command starts once more with them. Null: they are as they should be. */
+const missingVariables = (ca: string | undefined): Readonly<Record<string, string>> | null => {
+  const wanted = {
+    ...(ca === undefined ? {} : { NODE_EXTRA_CA_CERTS: ca }),
+    ...(proxyVariable(process.env) === null || !canUseProxies ? {} : { [PROXY_SWITCH]: "1" }),
+  };
+  return Object.entries(wanted).every(([name, value]) => process.env[name] === value) ? null : wanted;
+};
+const startAgain = async (variables: Readonly<Record<string, string>>): Promise<number> => {
   const { child, ended } = startProgram({
     command: process.execPath,
-    words: [...process.execArgv, ...process.argv.slice(1)],
-    env: { ...process.env, NODE_EXTRA_CA_CERTS: ca },
+    // It says that proxies are experimental in this version of Node.
+    words: ["--disable-warning=UNDICI-EHPA", ...process.execArgv, ...process.argv.slice(1)],
+    env: { ...process.env, ...variables },
     time,
     stdio: "inherit",
     sharesTerminal: true,
@@ -72,11 +80,11 @@ const run = async (args: readonly string[]): Promise<number> => {
     process.stdout.write(help(resolved.file));
     return values["help"] === true ? 0 : COULD_NOT_RUN;
   }
-  const command = Object.hasOwn(commands, name) ? commands[name as keyof typeof commands] : undefined;
+  const command = Object.hasOwn(agentCommands, name) ? agentCommands[name as keyof typeof agentCommands] : undefined;
   if (command === undefined) throw new BadOptions(`there is no command ${name}`);
-  const { ca } = resolved.settings;
-  if (ca !== undefined && process.env["NODE_EXTRA_CA_CERTS"] !== ca) return withCertificates(ca);
-  const given: Given = { ...place, resolved, words, flags: values, print: (line) => void process.stdout.write(`${line}\n`) };
+  const variables = missingVariables(resolved.settings.ca);
+  if (variables !== null) return startAgain(variables);
+  const given: Invocation = { ...place, resolved, words, flags: values, print: (line) => void process.stdout.write(`${line}\n`) };
   return command.run(given);
 };
 

@@ -10,7 +10,7 @@ import { BadOptions } from "../options.ts";
 const Port = z.coerce.number().int().min(0).max(65_535);
 
 /** By the name of the flag, which is the key in the file, too; `socks-port` is MOORING_AGENT_SOCKS_PORT in the environment. */
-export const SETTINGS = {
+export const AGENT_FLAGS = {
   url: { schema: z.url({ protocol: /^https?$/ }).optional(), help: "URL: the gateway" },
   name: { schema: z.string().min(1).max(128).optional(), help: "NAME: how people see this device (default: the name of the machine)" },
   host: {
@@ -30,21 +30,21 @@ export const SETTINGS = {
   signature: { schema: z.enum(["1", "2"]), help: "2: sign the whole request (default), 1: body and time" },
   "socks-port": { schema: Port, help: "N: where programs of this machine find the proxy to mesh routes (default: 1080; 0: a free port)" },
 } as const;
-export type SettingName = keyof typeof SETTINGS;
-export type AgentSettings = { readonly [N in SettingName]: z.output<(typeof SETTINGS)[N]["schema"]> };
-export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[];
+export type SettingName = keyof typeof AGENT_FLAGS;
+export type MachineSettings = { readonly [N in SettingName]: z.output<(typeof AGENT_FLAGS)[N]["schema"]> };
+export const SETTING_NAMES = Object.keys(AGENT_FLAGS) as SettingName[];
 
-export interface Place {
+export interface Invoker {
   /** Effective user id; null where the system has none. */
   readonly uid: number | null;
   readonly env: NodeJS.ProcessEnv;
 }
-const isRoot = ({ uid }: Place): boolean => uid === 0;
-const folderOf = ({ env }: Place, variable: string, below: string): string => join(env[variable] || join(env["HOME"] || homedir(), below), "mooring-agent");
+const isRoot = ({ uid }: Invoker): boolean => uid === 0;
+const folderOf = ({ env }: Invoker, variable: string, below: string): string => join(env[variable] || join(env["HOME"] || homedir(), below), "mooring-agent");
 
 const SYSTEM_FILE = "/etc/mooring-agent/config.yaml";
 /** A user without an agent of their own, such as the one of the service, means the machine's. */
-export const configFile = (place: Place): string => {
+export const configFile = (place: Invoker): string => {
   const own = join(folderOf(place, "XDG_CONFIG_HOME", ".config"), "config.yaml");
   const isSystem = isRoot(place) || (!existsSync(own) && existsSync(SYSTEM_FILE));
   return place.env["MOORING_AGENT_CONFIG"] ?? (isSystem ? SYSTEM_FILE : own);
@@ -70,13 +70,13 @@ const readConfig = (file: string): Readonly<Record<string, unknown>> => {
 };
 
 export interface Resolved {
-  readonly settings: AgentSettings;
+  readonly settings: MachineSettings;
   /** Where each value comes from, in words. */
   readonly from: Readonly<Record<SettingName, string>>;
   readonly file: string;
 }
 
-export const resolveSettings = (flags: Readonly<Record<string, unknown>>, place: Place): Resolved => {
+export const resolveSettings = (flags: Readonly<Record<string, unknown>>, place: Invoker): Resolved => {
   const file = configFile(place);
   const config = readConfig(file);
   const defaults: Readonly<Record<string, string>> = {
@@ -94,11 +94,11 @@ export const resolveSettings = (flags: Readonly<Record<string, unknown>>, place:
   ];
   const chosen = SETTING_NAMES.map((name) => [name, layers(name).find(([, value]) => value !== undefined) ?? ["not set", undefined]] as const);
   const parsed = chosen.map(([name, [from, value]]) => {
-    const { data, error } = SETTINGS[name].schema.safeParse(value);
+    const { data, error } = AGENT_FLAGS[name].schema.safeParse(value);
     if (error !== undefined) throw new BadOptions(`${name} (${from}): ${error.issues[0]?.message ?? "is not valid"}`);
     return [name, data] as const;
   });
-  const settings = Object.fromEntries(parsed) as AgentSettings; // as: each by its own schema
+  const settings = Object.fromEntries(parsed) as MachineSettings; // as: each by its own schema
   return {
     settings: { ...settings, data: resolve(settings.data) },
     from: Object.fromEntries(chosen.map(([name, [from]]) => [name, from])) as Resolved["from"],
@@ -106,4 +106,4 @@ export const resolveSettings = (flags: Readonly<Record<string, unknown>>, place:
   };
 };
 
-export const settingsHelp = (): string => SETTING_NAMES.map((name) => `  --${name.padEnd(12)} ${SETTINGS[name].help}\n`).join("");
+export const settingsHelp = (): string => SETTING_NAMES.map((name) => `  --${name.padEnd(12)} ${AGENT_FLAGS[name].help}\n`).join("");

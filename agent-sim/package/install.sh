@@ -123,6 +123,14 @@ configure() {
       [ -z "$CA" ] || say "ca: $CONFIG/ca.pem"
     } >"$CONFIG/config.yaml.next" && mv "$CONFIG/config.yaml.next" "$CONFIG/config.yaml" || fail 6 "$CONFIG cannot be written"
   }
+  # What Node reads when it starts.
+  {
+    [ ! -f "$CONFIG/ca.pem" ] || say "NODE_EXTRA_CA_CERTS=$CONFIG/ca.pem"
+    [ -z "${HTTPS_PROXY:-}${https_proxy:-}${HTTP_PROXY:-}${http_proxy:-}" ] || say NODE_USE_ENV_PROXY=1
+  } >"$CONFIG/environment"
+  for name in HTTPS_PROXY https_proxy HTTP_PROXY http_proxy NO_PROXY no_proxy; do
+    eval "value=\${$name:-}"; [ -z "$value" ] || say "$name=$value"
+  done >>"$CONFIG/environment"
   [ -z "$OWNER" ] || { chown "$OWNER" "$DATA"; chmod 644 "$CONFIG"/*; }
   # The former one stays, for what it started.
   former=$(readlink "$PREFIX/current" || :)

@@ -54,14 +54,15 @@ module.exports = {
         path: "^(server|agent-sim|protocol)/",
         // The command line asks a person for the key.
         pathNot:
-          "^(protocol/kit/programs/program\\.ts|protocol/client/cli/main\\.ts|agent-sim/host/processes/shim\\.mjs|server/workers\\.ts|server/build\\.mjs)$",
+          "^(protocol/kit/programs/program\\.ts|protocol/client/cli/main\\.ts|agent-sim/host/processes/shim\\.mjs|agent-sim/package/main\\.mjs|server/workers\\.ts|server/build\\.mjs)$",
       },
       to: { path: "^(node:)?(child_process|readline|readline/promises|cluster)$" },
     },
     {
       name: "agent-sim-needs-only-ws-and-zod",
       severity: "error",
-      from: { path: "^agent-sim/" },
+      // The configuration file of an installed agent is YAML.
+      from: { path: "^agent-sim/", pathNot: "^agent-sim/cli/settings\\.ts$" },
       to: { dependencyTypes: ["npm", "npm-dev"], pathNot: "node_modules/(@types/)?(ws|zod)/", dependencyTypesNot: ["type-only"] },
     },
     {

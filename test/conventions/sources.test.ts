@@ -200,6 +200,8 @@ describe("what an agent hears from others", () => {
     const ELSEWHERE = {
       "agent-sim/agent/http.ts": "this is the file",
       "agent-sim/agent/socket.ts": "the type of a refused upgrade",
+      "agent-sim/agent/proxies.ts": "makes connections for the other files",
+      "agent-sim/cli/status-socket.ts": "the agent's own socket on this machine",
       "agent-sim/agent/carrier/connect.ts": "upgrades to a carrier; carrier.ts judges a refusal",
       "agent-sim/host/processes/health.ts": "asks an app",
       "agent-sim/demo/receiver.ts": "takes calls and makes none",

@@ -4,6 +4,7 @@ import https from "node:https";
 import type { Duplex } from "node:stream";
 import WebSocket, { createWebSocketStream } from "ws";
 import { CARRIER_PROTOCOL } from "../../../protocol/index.ts";
+import { proxyTo } from "../proxies.ts";
 
 const CONNECT_MS = 15_000;
 const MAX_REFUSAL_BYTES = 65_536;
@@ -44,7 +45,7 @@ export const openRaw = ({ url, headers }: Opening): Promise<Duplex> =>
   new Promise((resolve, reject) => {
     const request = (url.startsWith("https:") ? https : http).request(url, {
       headers: { ...headers, Connection: "Upgrade", Upgrade: CARRIER_PROTOCOL },
-      agent: false,
+      agent: proxyTo(url) ?? false,
     });
     request.setTimeout(CONNECT_MS, () => request.destroy(new Error("the upgrade took too long")));
     request.on("upgrade", (_response, socket, head) => {
@@ -66,6 +67,7 @@ export const openWebSocket = ({ url, headers }: Opening): Promise<Duplex> =>
       handshakeTimeout: CONNECT_MS,
       perMessageDeflate: false,
       followRedirects: false,
+      agent: proxyTo(url),
     });
     socket.on("unexpected-response", (_request, response) => refusedBy(response, reject));
     socket.on("error", reject);

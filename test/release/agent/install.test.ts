@@ -1,7 +1,10 @@
 // A machine becomes a device by one line: a real gateway over TLS with a private authority, the script that it serves, and the agent that it installs.
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { type AddressInfo, connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { Agent, fetch } from "undici";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -107,6 +110,33 @@ describe("without root", () => {
     await writeFile(join(releases, "broken.release.json"), releaseFile(signRelease(release, signing.privateKey)));
     await eventually(async () => expect(await order()).toMatchObject({ status: "failed", failureCode: "FAILED_BEFORE" }), WITHIN_MS);
     await eventually(async () => expect(await device()).toMatchObject({ status: "online", agentVersion: "60.0.0" }), WITHIN_MS);
+  });
+
+  test("behind a proxy that alone reaches the gateway, all of it goes through the proxy", { timeout: 60_000 }, async () => {
+    const seen: string[] = [];
+    const proxy = createServer();
+    proxy.on("connect", ({ url: target = "" }, socket: Socket, head) => {
+      seen.push(target);
+      const [host, port] = target.split(":");
+      const through = connect(Number(port), host, () => {
+        socket.write("HTTP/1.1 200 OK\r\n\r\n");
+        through.write(head);
+        through.pipe(socket).pipe(through);
+      });
+      through.on("error", () => socket.destroy());
+      socket.on("error", () => through.destroy());
+    });
+    proxy.listen(0, "127.0.0.1");
+    await once(proxy, "listening");
+    const address = proxy.address() as AddressInfo; // as: it listens on a port
+    const env = { MOORING_AGENT_CONFIG: join(machine.home, ".config/mooring-agent/config.yaml"), HTTPS_PROXY: `http://127.0.0.1:${address.port}` };
+    const { said } = await machine.run(".local/bin/mooring-agent doctor --json", { env });
+    proxy.close();
+    const findings: readonly { check: string; verdict: string }[] = JSON.parse(said);
+    const verdicts = Object.fromEntries(findings.map(({ check, verdict }) => [check, verdict]));
+    expect(verdicts).toMatchObject({ gateway: "ok", proxy: "ok", websocket: "ok", signature: "ok" });
+    // Calls keep one connection, and the upgrade has its own.
+    expect(seen).toEqual([new URL(url).host, new URL(url).host]);
   });
 
   test("removed, it leaves nothing but its data", { timeout: 60_000 }, async () => {
