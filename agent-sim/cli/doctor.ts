@@ -145,26 +145,26 @@ const checkUpgrade = async ({ identity, url }: Looked): Promise<Said> => {
   }
 };
 
-const versionBy = async (command: string, words: readonly string[]): Promise<string | null> => {
-  const { outcome, code, output } = await runProgram({ command, words, env: process.env, time, withinMs: WITHIN_MS });
+const versionBy = async (env: NodeJS.ProcessEnv, command: string, words: readonly string[]): Promise<string | null> => {
+  const { outcome, code, output } = await runProgram({ command, words, env, time, withinMs: WITHIN_MS });
   return outcome === "ended" && code === 0 ? (output.trim().split("\n")[0] ?? "") : null;
 };
 
-const checkDocker = async ({ settings }: Looked): Promise<Said> => {
+const checkDocker = async ({ settings, env }: Looked): Promise<Said> => {
   const isNeeded = settings.host === "compose";
-  const engine = await versionBy("docker", ["version", "--format", "{{.Server.Version}}"]);
+  const engine = await versionBy(env, "docker", ["version", "--format", "{{.Server.Version}}"]);
   if (engine === null)
     return isNeeded
       ? wrong("no Docker Engine answers this user", "install Docker, start it, and add the agent's user to the group docker")
       : ok("no Docker Engine answers; this host needs none");
-  const compose = await versionBy("docker", ["compose", "version", "--short"]);
+  const compose = await versionBy(env, "docker", ["compose", "version", "--short"]);
   if (compose === null || !/^v?([2-9]|\d\d)\./.test(compose))
     return isNeeded ? wrong(`Docker Engine ${engine}, and no Compose 2`, "install Docker's Compose plugin") : ok(`Docker Engine ${engine}, no Compose 2`);
   return ok(`Docker Engine ${engine}, Compose ${compose}`);
 };
 
-const checkRestic = async (): Promise<Said> => {
-  const version = await versionBy("restic", ["version"]);
+const checkRestic = async ({ env }: Looked): Promise<Said> => {
+  const version = await versionBy(env, "restic", ["version"]);
   return version === null
     ? warning("there is no restic, so the device takes no backups", "install restic 0.14 or newer (Debian: apt-get install restic)")
     : ok(version);

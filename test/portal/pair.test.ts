@@ -174,6 +174,8 @@ describe.concurrent("an enrollment token", () => {
 
 test.concurrent("the screen is easy to use for everybody in every look", async ({ open }) => {
   const { page, problems, go } = await open();
+  await page.getByText(`curl -fsSL ${world.url}/install.sh | sudo sh`, { exact: true }).waitFor();
+  expect(await findingsInEveryLook(page)).toEqual([]);
   const { code } = await machine("nuc");
   await go(`/pair?code=${code}`);
   await page.getByRole("button", { name: "Approve" }).waitFor();
