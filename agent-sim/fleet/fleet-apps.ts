@@ -15,6 +15,7 @@ import {
 import { createHostHandlers } from "../host/handlers.ts";
 import type { Host } from "../host/host.ts";
 import { createLogHandlers } from "../host/log-handlers.ts";
+import { createReadState } from "../host/read-state.ts";
 import { createSimulatedHost, type SimulatedHostOptions } from "../host/simulated.ts";
 import { createStateSync, fetchSecretsBy } from "../host/state-sync.ts";
 
@@ -71,14 +72,19 @@ export const createFleetApps = (options: FleetAppsOptions): FleetApps => {
     if (version === null) sync.start();
     version = Math.max(version ?? 0, next);
   };
-  const sync = createStateSync({ host, call, time, applied: { get: () => version ?? 0, raise } });
+  const read = createReadState();
+  const sync = createStateSync({ host, call, time, applied: { get: () => version ?? 0, raise }, onRead: read.set });
   const logs = createLogHandlers({ host, time, call });
   const find = findRepositoryBy({ call, time, folder: "/simulated" });
   const engine = createSimulatedEngine({ host, find, time, seed, memory, failures: backupFailures, ...tuneBackups });
   const ofBackups = { ...createBackupHandlers(engine), ...createVolumeHandlers({ data: simulatedVolumes(host), time }) };
   if (mayHaveApps) raise(0);
   return {
-    handlers: { ...createHostHandlers({ host: hanging(host, seed, hangingShare), onVersion: raise }), ...logs.handlers, ...ofBackups },
+    handlers: {
+      ...createHostHandlers({ host: hanging(host, seed, hangingShare), onVersion: raise, newerThan: read.newerThan }),
+      ...logs.handlers,
+      ...ofBackups,
+    },
     report: host.report,
     stop: () => {
       sync.stop();

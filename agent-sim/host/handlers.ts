@@ -15,11 +15,13 @@ export interface HostHandlerOptions {
   readonly host: Host;
   /** An order of this version of the desired state is being carried out. */
   readonly onVersion: (version: number) => void;
+  /** The app in a desired state that was read and is newer than this version; null if none is, or if it does not name the app. */
+  readonly newerThan: (version: number, appId: string) => DesiredApp | null;
 }
 
 type Act = (desired: DesiredApp) => Promise<ReportedApp>;
 
-const carryingOut = ({ host, onVersion }: HostHandlerOptions, act: Act): CommandHandler => ({
+const carryingOut = ({ host, onVersion, newerThan }: HostHandlerOptions, act: Act): CommandHandler => ({
   long: true,
   cancelable: false,
   // The order says what should be, not what to do.
@@ -30,7 +32,8 @@ const carryingOut = ({ host, onVersion }: HostHandlerOptions, act: Act): Command
     const { app, desiredVersion } = order.data;
     onVersion(desiredVersion);
     try {
-      return { app: await act(app as unknown as DesiredApp) }; // as: the host parses it
+      // An order that was overtaken on its way brings the app to what is wanted now.
+      return { app: await act(newerThan(desiredVersion, app.appId) ?? (app as unknown as DesiredApp)) }; // as: the host parses it
     } catch (error) {
       // The command stays unfinished, so that the next start carries it on.
       if (error instanceof HostClosed) return new Promise<never>(noop);

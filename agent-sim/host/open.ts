@@ -17,6 +17,7 @@ import { createLogHandlers } from "./log-handlers.ts";
 import { createDeviceMesh, type DeviceMeshOptions } from "./mesh/mesh.ts";
 import { readText, replaceFile, systemDisk } from "./processes/disk.ts";
 import { openProcessHost } from "./processes/process-host.ts";
+import { createReadState } from "./read-state.ts";
 import { ADVERTISE_FILE, ALLOW_FILE, readAllowed, readNetworks } from "./services.ts";
 import { createSimulatedHost } from "./simulated.ts";
 import { type AppliedVersion, createStateSync, fetchSecretsBy } from "./state-sync.ts";
@@ -107,6 +108,7 @@ export const openDeviceHost = (options: DeviceHostOptions): DeviceHost => {
   // An app that the host starts anew at once waits until there is an agent.
   const shared: HostOptions = { secretsOf: async (appId) => fetchSecretsBy(await connected, time)(appId), onChange: () => changed() };
   const offers = createOffers(time);
+  const read = createReadState();
   const { host, engine, handlers } = openHost(options, shared, call, offers);
   const logs = createLogHandlers({ host, time, call });
   let signed: Agent["signed"] | undefined;
@@ -124,14 +126,14 @@ export const openDeviceHost = (options: DeviceHostOptions): DeviceHost => {
   });
   return {
     kind: options.kind,
-    handlers: { ...createHostHandlers({ host, onVersion: applied.raise }), ...logs.handlers, ...handlers, ...tunnels.handlers },
+    handlers: { ...createHostHandlers({ host, onVersion: applied.raise, newerThan: read.newerThan }), ...logs.handlers, ...handlers, ...tunnels.handlers },
     start: ({ call, ...agent }, windowMs) => {
       signed = agent.signed;
       const onIgnored = (appIds: readonly string[]): void =>
         options.say?.(`the gateway does not know these apps, which stay as they are: ${appIds.join(", ")}`);
       const onRefused = (networks: readonly string[]): void => options.say?.(`the gateway makes no mesh routes of these networks: ${networks.join(", ")}`);
       const advertises = (): readonly string[] => readNetworks(readText(join(folder, ADVERTISE_FILE)) ?? "");
-      const sync = createStateSync({ host, call, time, applied, onIgnored, tunnels: tunnels.report, advertises, onRefused });
+      const sync = createStateSync({ host, call, time, applied, onRead: read.set, onIgnored, tunnels: tunnels.report, advertises, onRefused });
       let resticVersion: string | null | undefined;
       const machine = { inventory: () => ({ ...thisMachine.inventory(), ...(resticVersion === undefined ? {} : { resticVersion }) }) };
       const inventory = createInventorySync({ machine, call, time });

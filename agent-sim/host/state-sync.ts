@@ -50,6 +50,8 @@ export interface StateSyncOptions {
   readonly time: Time;
   readonly applied: AppliedVersion;
   readonly random?: Random;
+  /** A desired state was read, and is carried out from now on. */
+  readonly onRead?: (version: number, apps: readonly unknown[]) => void;
   /** How the device's tunnels fare; none: nothing is said of them. */
   readonly tunnels?: () => readonly ReportedTunnel[];
   /** Networks that this device offers to lead to; none: it offers none. */
@@ -95,6 +97,7 @@ export const createStateSync = (options: StateSyncOptions): StateSync => {
     if (isUnchanged(answer) || !hasSucceeded(answer) || desired === undefined) return;
     tag = answer.headers.etag;
     applied.raise(desired.version);
+    options.onRead?.(desired.version, desired.apps);
     const work = desired.apps.map((app) => host.apply(app as DesiredApp)); // as: the host parses it
     const isExpected = (reason: unknown): boolean => reason instanceof HostFailure || reason instanceof HostClosed;
     for (const outcome of await Promise.allSettled(work)) if (outcome.status === "rejected" && !isExpected(outcome.reason)) throw outcome.reason;

@@ -1,6 +1,6 @@
 // Operations of an agent on its own device. Every call is signed.
 import { z } from "zod";
-import { AgentId, DeploymentId, DeviceId, TenantId } from "../kit/ids.ts";
+import { AgentId, AppId, DeploymentId, DeviceId, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { MAX_CHUNK_BYTES } from "../records/apps/app-log.ts";
 import { DesiredApp, ReportedApp } from "../records/apps/app-spec.ts";
@@ -26,6 +26,7 @@ const DesiredState = z.object({
 const ReportResult = z.object({
   desiredVersion: z.int().describe("The present version. If it is higher than the reported one, get the desired state."),
   ignored: z.array(z.string()).describe("The ids of apps that the device should not have."),
+  unusable: z.array(z.object({ appId: AppId, message: z.string() })).describe("The reported apps that do not fit, so that nothing of them counts, and why."),
   refused: z.array(RefusedNetwork).describe("Of the advertised networks, those that become no mesh routes."),
 });
 const LatestRelease = z.object({ release: SignedRelease.nullable(), signed: SignedText });
@@ -81,7 +82,10 @@ export const agent = group({
       replay: "repeatable",
       input: z.object({
         version: z.int().min(0).max(2_147_483_647).describe("Of the desired state that the agent has applied."),
-        apps: z.array(ReportedApp).max(500),
+        apps: z
+          .array(z.union([ReportedApp, z.looseObject({ appId: AppId })]))
+          .max(500)
+          .describe("Each is taken by itself: one that does not fit is left out and named in `unusable`."),
         tunnels: z.array(ReportedTunnel).max(200).optional().describe("Absent: nothing new is known of them."),
         advertises: AdvertisedNetworks.optional().describe(
           "Networks in CIDR form that other devices may reach by way of this one. Each becomes a mesh route for all devices, which waits for approval, unless the device has offered it before.",

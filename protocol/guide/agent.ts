@@ -93,7 +93,7 @@ export const agent: Guide<"agent"> = {
     description:
       "Reports every app of the device, at start and whenever one changes. A report of an older version never undoes a newer change. Remove the apps in `ignored`.",
     input: { version: 7, apps: [reported], tunnels: [{ tunnelId: "tun_01J9ZQ6B8D0F2H4K6M8P0R2T4W", state: "up" }] },
-    output: { desiredVersion: 7, ignored: [], refused: [] },
+    output: { desiredVersion: 7, ignored: [], unusable: [], refused: [] },
   },
   sendLogs: {
     description:

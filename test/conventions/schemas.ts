@@ -25,18 +25,18 @@ const unbounded = ({ minimum, maximum, ...schema }: Json, isTime: boolean): Json
 };
 
 /** Loosens a schema so that it also accepts the messages of later gateways. */
-const tolerant = (schema: unknown, name = ""): unknown => {
-  if (Array.isArray(schema)) return schema.map((each) => tolerant(each, name));
+const tolerant = (schema: unknown, name = "", isNeeded = (key: string): boolean => NEEDED.has(key)): unknown => {
+  if (Array.isArray(schema)) return schema.map((each) => tolerant(each, name, isNeeded));
   if (!isObject(schema)) return schema;
   const { required, properties, ...rest } = schema;
   const open: Json = {};
-  for (const [key, value] of Object.entries(rest)) open[key] = key === "examples" || key === "enum" ? value : tolerant(value, name);
+  for (const [key, value] of Object.entries(rest)) open[key] = key === "examples" || key === "enum" ? value : tolerant(value, name, isNeeded);
   const told = unbounded(opaque(openWord(open)), IS_TIME.test(name));
   if (!isObject(properties)) return told;
-  const kept = Array.isArray(required) ? required.filter((key) => NEEDED.has(String(key))) : [];
+  const kept = Array.isArray(required) ? required.filter((key) => isNeeded(String(key))) : [];
   return {
     ...told,
-    properties: Object.fromEntries(Object.entries(properties).map(([key, value]) => [key, tolerant(value, key)])),
+    properties: Object.fromEntries(Object.entries(properties).map(([key, value]) => [key, tolerant(value, key, isNeeded)])),
     ...(kept.length === 0 ? {} : { required: kept }),
   };
 };
@@ -46,6 +46,9 @@ const toJson = (schema: z.ZodType): Json => {
   return rest;
 };
 const DIALECT = "https://json-schema.org/draft/2020-12/schema";
+
+/** Bytes that are no JSON. */
+const bytesOf = (type: string, told: Json = {}): Json => ({ type: "string", contentMediaType: type, ...told });
 
 /** One call: its path, headers, query and body, and its answer. */
 const callOf = (title: string, operation: Operation): Json => {
@@ -62,6 +65,8 @@ const callOf = (title: string, operation: Operation): Json => {
   const part = (place: ReturnType<typeof placeOf>): Json | null => {
     const names = Object.keys(properties).filter((name) => placeOf(name) === place);
     if (names.length === 0) return null;
+    const { rawBody, rawType = "application/octet-stream" } = operation;
+    if (place === "body" && rawBody !== undefined) return bytesOf(rawType, { description: (properties[rawBody] as Json)["description"] });
     const needed = required.filter((name) => names.includes(name));
     const fields = Object.fromEntries(names.map((name) => [headers[name] ?? name, properties[name]]));
     return { ...others, type: "object", properties: fields, ...(needed.length === 0 ? {} : { required: needed }) };
@@ -71,7 +76,7 @@ const callOf = (title: string, operation: Operation): Json => {
   const data = list === "plain" && items !== undefined ? items : whole;
   const beside =
     list === "plain" && isObject(whole["properties"]) ? Object.fromEntries(Object.entries(whole["properties"]).filter(([name]) => name !== "items")) : {};
-  const answer = tolerant({
+  const envelope = tolerant({
     type: "object",
     properties: {
       success: { const: true },
@@ -81,6 +86,7 @@ const callOf = (title: string, operation: Operation): Json => {
     },
     required: ["success", "data"],
   });
+  const answer = operation.plain === undefined ? envelope : bytesOf(operation.plain.type);
   const parts = Object.entries({ path: part("path"), headers: part("headers"), query: part("query"), body: part("body") }).filter(
     ([, value]) => value !== null,
   );
@@ -113,7 +119,7 @@ const commandTypes = (): [string, Json][] =>
     .flatMap(({ commands }) => Object.values(commands))
     .map(({ type, summary, payload, output }) => [
       `commands/${type}.json`,
-      { $schema: DIALECT, title: type, description: summary, $defs: { payload: tolerant(toJson(payload)), output: toJson(output) } },
+      { $schema: DIALECT, title: type, description: summary, $defs: { payload: tolerant(toJson(payload), "", () => true), output: toJson(output) } },
     ]);
 
 /** The text of each file, by its path in protocol/schemas. */

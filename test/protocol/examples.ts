@@ -14,7 +14,8 @@ const withField = (...names: readonly string[]): unknown => {
 
 export const examples = {
   frames: blocks.flatMap((block) => Frame.safeParse(block).data ?? []),
-  initiate: withField("device_fingerprint"),
+  initiate: withField("device_fingerprint", "device_name"),
+  collect: withField("pollToken", "device_fingerprint"),
   code: withField("expires_at"),
   autoActivate: withField("enrollment_token"),
   activate: withField("activation_token"),

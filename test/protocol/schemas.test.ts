@@ -30,6 +30,7 @@ describe("examples", () => {
     ["rest/commands.poll.json", "answer", examples.poll],
     ["rest/agent.me.json", "answer", examples.me],
     ["rest/pairing.initiate.json", "body", examples.initiate],
+    ["rest/pairing.collect.json", "body", examples.collect],
     ["rest/pairing.autoActivate.json", "body", examples.autoActivate],
     ["rest/pairing.activate.json", "body", examples.activate],
     ["rest/pairing.activate.json", "answer", { success: true, data: examples.identity }],

@@ -116,7 +116,7 @@ export const ReportedApp = z.object({
   appId: AppId,
   revision: Revision.describe("The one that runs, or ran last; 0 for none."),
   state: z.enum(["installing", "running", "stopped", "failed", "removed"]),
-  health: z.enum(["healthy", "unhealthy", "unknown"]),
+  health: z.enum(["healthy", "unhealthy", "unknown"]).default("unknown"),
   failure: z
     .object({
       stage: AppStage,
@@ -125,11 +125,12 @@ export const ReportedApp = z.object({
       revision: Revision.min(1),
       lines: z.array(z.string().max(1_000)).max(20).describe("The last lines of its log, at most 4 KiB, with secrets masked."),
     })
-    .nullable(),
-  restarts: z.int().min(0).max(2_147_483_647),
-  cpuPercent: z.number().min(0).nullable(),
-  memoryBytes: z.number().min(0).max(Number.MAX_SAFE_INTEGER).nullable(),
-  ports: z.record(AppSlug, Port),
+    .nullable()
+    .default(null),
+  restarts: z.int().min(0).max(2_147_483_647).default(0),
+  cpuPercent: z.number().min(0).nullable().default(null),
+  memoryBytes: z.number().min(0).max(Number.MAX_SAFE_INTEGER).nullable().default(null),
+  ports: z.record(AppSlug, Port).default({}),
   startedAt: z.iso.datetime({ offset: true }).optional().describe("When what runs was started, by the device's clock. Absent: the agent does not tell."),
   responseMs: z
     .number()

@@ -1,6 +1,17 @@
 // Operations of an agent about itself: who it is, its configuration and its inventory.
 import { createHash } from "node:crypto";
-import { type AgentEvent, CAPABILITIES, CARRIER_PATH, CONNECT_PATHS, contract, MESH_PATH, SUBPROTOCOL } from "../../../protocol/index.ts";
+import { prettifyError } from "zod";
+import {
+  type AgentEvent,
+  type AppId,
+  CAPABILITIES,
+  CARRIER_PATH,
+  CONNECT_PATHS,
+  contract,
+  MESH_PATH,
+  ReportedApp,
+  SUBPROTOCOL,
+} from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
 import { implement } from "../../core/feature.ts";
@@ -44,6 +55,16 @@ const self = ({ principal }: TenantScope): AgentPrincipal => {
   if (principal.kind !== "agent") throw new AppError("FORBIDDEN", { details: { reason: "credential_kind" } });
   return principal;
 };
+
+/** Each app by itself: an agent whose word for one cannot be read still tells of the others. */
+const sorted = (apps: readonly ({ readonly appId: AppId } | ReportedApp)[]) => {
+  const read = apps.map((app) => ({ appId: app.appId, ...ReportedApp.safeParse(app) }));
+  return {
+    fitting: read.flatMap(({ data }) => data ?? []),
+    unusable: read.flatMap(({ appId, error }) => (error === undefined ? [] : [{ appId, message: prettifyError(error).slice(0, MAX_MESSAGE) }])),
+  };
+};
+const MAX_MESSAGE = 500;
 
 const revoked = (): AppError => new AppError("FORBIDDEN", { details: { reason: "device_revoked" } });
 
@@ -98,7 +119,8 @@ export const createAgent = ({ clock, emit, devices, apps, tunnels, meshRoutes, s
         const { deviceId } = self(scope);
         if (reported !== undefined) await tunnels().report(scope, deviceId, reported);
         const refused = advertises === undefined ? [] : await meshRoutes().advertise(scope, deviceId, advertises);
-        return { ...(await apps().report(scope, deviceId, report)), refused };
+        const { fitting, unusable } = sorted(report.apps);
+        return { ...(await apps().report(scope, deviceId, { ...report, apps: fitting, unread: unusable.map(({ appId }) => appId) })), unusable, refused };
       },
       sendLogs: async ({ scope }, { chunk }) => ({ watched: await apps().sendLogs(scope, self(scope).deviceId, chunk) }),
       reportEvents: ({ scope, commit }, { events }) =>

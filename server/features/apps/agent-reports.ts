@@ -26,6 +26,8 @@ export interface AgentReport {
   /** The desired state that the agent has applied. */
   readonly version: number;
   readonly apps: readonly ReportedApp[];
+  /** It tells of these apps, but not what: what is known of them stays. */
+  readonly unread: readonly string[];
 }
 
 type Verb = Exclude<keyof typeof contract.apps.commands, "logs" | "followLogs">;
@@ -213,7 +215,7 @@ export const createAgentReports = ({ clock, secretBox, steps, orders }: AgentRep
   return {
     // as: the five commands have the same payload and the same output
     outcomes: Object.fromEntries(VERBS.map((verb) => [verb, handlerOf(verb)])) as unknown as AgentReports["outcomes"],
-    report: async (tx, scope, deviceId, { version, apps }) => {
+    report: async (tx, scope, deviceId, { version, apps, unread }) => {
       const rows = await appsOnDevice(tx, scope, deviceId);
       const said = new Map(apps.map((app) => [app.appId as string, app]));
       const heard: ReportedApp[] = [];
@@ -221,7 +223,7 @@ export const createAgentReports = ({ clock, secretBox, steps, orders }: AgentRep
         const report = said.get(row.appId);
         if (report !== undefined && !isOutdated(row, report, version)) heard.push(report);
         if (report !== undefined && !isKnown(row, report, version)) await apply(tx, scope, report, version);
-        else if (report === undefined && row.reported !== null) await forget(tx, scope, row.appId, version);
+        else if (report === undefined && row.reported !== null && !unread.includes(row.appId)) await forget(tx, scope, row.appId, version);
       }
       const known = new Set<string>(rows.map(({ appId }) => appId));
       return { desiredVersion: await repair(tx, scope, deviceId, version), ignored: [...said.keys()].filter((appId) => !known.has(appId)), heard };

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type HttpAnswer, NoAnswer } from "../../../agent-sim/agent/index.ts";
 import { createHostHandlers } from "../../../agent-sim/host/handlers.ts";
+import { createReadState } from "../../../agent-sim/host/read-state.ts";
 import { createStateSync, fetchSecretsBy, type StateSyncOptions } from "../../../agent-sim/host/state-sync.ts";
 import type { DesiredApp, ReportedApp } from "../../../protocol/records/apps/app-spec.ts";
 import { createHandTime } from "../clocks.ts";
@@ -13,13 +14,14 @@ const answer = (data: unknown, status = 200): HttpAnswer => ({ status, headers: 
 describe("a command about an app", () => {
   let harness: Harness;
   let versions: number[];
+  let read: ReturnType<typeof createReadState>;
   beforeEach(() => {
-    [harness, versions] = [openSimulated(), []];
+    [harness, versions, read] = [openSimulated(), [], createReadState()];
   });
   afterEach(() => harness.close());
 
   const run = (type: string, payload: unknown): Promise<unknown> => {
-    const handlers = createHostHandlers({ host: harness.host, onVersion: (version) => versions.push(version) });
+    const handlers = createHostHandlers({ host: harness.host, onVersion: (version) => versions.push(version), newerThan: read.newerThan });
     const context = { commandId: "cmd_1", signal: new AbortController().signal, traceparent: null, progress: () => undefined };
     return handlers[type]?.run(payload, context) ?? Promise.reject(new Error(`no handler for ${type}`));
   };
@@ -38,6 +40,18 @@ describe("a command about an app", () => {
     await run("app.deploy", { app, desiredVersion: 1 });
     const output = { app: { appId: app.appId, state: "running", revision: 1, failure: { revision: 2, reason: "EXITED" } } };
     await expect(run("app.deploy", { app: harness.broken(app), desiredVersion: 2 })).rejects.toMatchObject({ code: "EXITED", output });
+  });
+  test("that a desired state has overtaken brings the app to what is wanted now, also after that", async () => {
+    const app = desiredApp(8_000);
+    await run("app.deploy", { app, desiredVersion: 1 });
+    read.set(3, [
+      { ...app, state: "stopped", revision: 2 },
+      { ...app, appId: "app_other" },
+    ]);
+    expect(await run("app.start", { app, desiredVersion: 2 })).toMatchObject({ app: { appId: app.appId, state: "stopped", revision: 2 } });
+    expect(await run("app.start", { app: { ...app, revision: 2 }, desiredVersion: 4 })).toMatchObject({ app: { state: "running", revision: 2 } });
+    const other = { ...desiredApp(8_001), appId: `${app.appId}9` };
+    expect(await run("app.deploy", { app: other, desiredVersion: 2 })).toMatchObject({ app: { appId: other.appId, state: "running" } });
   });
   test("with an impossible spec fails with the refusal on the app's record", async () => {
     const app = { ...desiredApp(8_000), spec: { kind: "process", program: "../sh" } };

@@ -185,7 +185,12 @@ describe("a report", () => {
     await rig.ask(`POST ${path}/stop`);
     await rig.until(path, "stopped");
     const old = reportOf(appId, { state: "failed", failure: failureIn(1) });
-    expect(await rig.report(1, old, reportOf(newId("app")))).toEqual({ desiredVersion: 3, ignored: [expect.stringMatching(/^app_/)], refused: [] });
+    expect(await rig.report(1, old, reportOf(newId("app")))).toEqual({
+      desiredVersion: 3,
+      ignored: [expect.stringMatching(/^app_/)],
+      unusable: [],
+      refused: [],
+    });
     expect(await rig.ask(`GET ${path}`)).toMatchObject({ status: "stopped", drift: false, reported: { state: "stopped" } });
   });
 
@@ -197,6 +202,20 @@ describe("a report", () => {
     await rig.report(1, reportOf(appId, { state: "installing", revision: 0 }));
     expect(await rig.ask(`GET /apps/${appId}`)).toMatchObject({ status: "installing" });
     expect((await rig.ask(`GET /apps/${appId}/timeline`)).waitsFor).toMatchObject({ deviceId: rig.device.deviceId });
+  });
+
+  test("is taken app by app: one that does not fit is named and changes nothing, and a field that may be null may be missing", async () => {
+    const { rig, path, appId } = await running();
+    const { appId: second } = await rig.ask("POST /apps", { appType: TEMPLATE, deviceId: rig.device.deviceId });
+    await rig.until(`/apps/${second}`, "running");
+    const { desiredVersion } = await rig.report(0);
+    const unfit = { ...reportOf(appId), state: "dancing" as never };
+    const answer = await rig.report(desiredVersion, unfit, { appId: second, revision: 1, state: "running" } as never);
+    expect(answer.unusable).toEqual([{ appId, message: expect.stringContaining("state") }]);
+    expect(await rig.ask(`GET ${path}`)).toMatchObject({ status: "running", reported: { state: "running" } });
+    expect(await rig.ask(`GET /apps/${second}`)).toMatchObject({
+      reported: { state: "running", health: "unknown", restarts: 0, memoryBytes: null, ports: {} },
+    });
   });
 
   test("is answered 304 for a desired state that the agent has", async () => {
@@ -233,7 +252,12 @@ describe("callers", () => {
         (what) => `404 ${what}_NOT_FOUND`,
       ),
     );
-    expect(await theirs.report(1, reportOf(appId, { state: "failed", failure: failureIn(1) }))).toEqual({ desiredVersion: 0, ignored: [appId], refused: [] });
+    expect(await theirs.report(1, reportOf(appId, { state: "failed", failure: failureIn(1) }))).toEqual({
+      desiredVersion: 0,
+      ignored: [appId],
+      unusable: [],
+      refused: [],
+    });
     expect(await ours.ask(`GET /apps/${appId}`)).toMatchObject({ status: "pending" });
   });
 
