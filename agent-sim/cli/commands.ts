@@ -1,7 +1,8 @@
 // The commands of `mooring-agent`.
+import { writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { z } from "zod";
-import { CallRefused, enrollDevice, pairByApproval, type ShownCode, systemTime as time } from "../agent/index.ts";
+import { AGENT_VERSION, CallRefused, enrollDevice, pairByApproval, type ShownCode, thisMachine, systemTime as time } from "../agent/index.ts";
 import { runDevice } from "../device.ts";
 import { BadOptions } from "../options.ts";
 import { diagnose, findingLines } from "./doctor.ts";
@@ -146,6 +147,34 @@ const doctor = async ({ resolved, uid, env, flags, print }: Invocation): Promise
   return findings.some(({ verdict }) => verdict === "wrong") ? 1 : 0;
 };
 
+/** What somebody needs who helps from afar. Nothing of it is secret: the identity gives its ids only, and apps' lines are masked by their host. */
+const supportBundle = async ({ resolved, uid, env, flags, print }: Invocation): Promise<number> => {
+  const { data } = resolved.settings;
+  const answer = await askAgent(data, "/status").catch((error: unknown) => ({ body: { error: error instanceof Error ? error.message : String(error) } }));
+  const running = AgentStatus.safeParse(answer?.body).data?.apps ?? [];
+  const logsOf = async ({ appId }: { readonly appId: string }) =>
+    [appId, (await askAgent(data, `/apps/${encodeURIComponent(appId)}/logs`))?.body ?? null] as const;
+  const bundle = {
+    madeAt: new Date(time.wallMs()).toISOString(),
+    version: AGENT_VERSION,
+    node: process.versions.node,
+    machine: thisMachine.inventory(),
+    settings: resolved.settings,
+    from: resolved.from,
+    doctor: await diagnose(resolved.settings, { uid, env }),
+    status: answer?.body ?? null,
+    logs: Object.fromEntries(await Promise.all(running.map(logsOf))),
+  };
+  const text = `${JSON.stringify(bundle, null, 2)}\n`;
+  const file = flags["out"];
+  if (typeof file !== "string") print(text.trimEnd());
+  else {
+    writeFileSync(file, text, { mode: 0o600 });
+    print(`wrote ${file}; it holds no secret, but names of this machine and its networks`);
+  }
+  return 0;
+};
+
 const config = async ({ resolved: { settings, from, file }, flags, print }: Invocation): Promise<number> => {
   if (flags["json"] === true) print(JSON.stringify({ file, settings }));
   else for (const name of SETTING_NAMES) print(`${name.padEnd(12)} ${String(settings[name] ?? "-").padEnd(40)} ${from[name]}`);
@@ -159,5 +188,6 @@ export const agentCommands = {
   apps: { usage: "", help: "lists the apps, also while the gateway is away", run: apps },
   logs: { usage: "APP [--lines N]", help: "prints the last lines of an app", run: logs },
   doctor: { usage: "", help: "looks for what is wrong, and says what to do; exit code 1 if something is", run: doctor },
+  "support-bundle": { usage: "[--out FILE]", help: "gathers findings, state, settings and logs for somebody who helps; no secrets", run: supportBundle },
   config: { usage: "", help: "prints what holds, and from where", run: config },
 } satisfies Record<string, Command>;

@@ -45,7 +45,7 @@ export const bundleAgent = async (root, folder) => {
     minify: true,
     plugins: [leaner(root)],
     platform: "node",
-    target: "node20.19",
+    target: "node20.11",
     format: "esm",
     legalComments: "none",
     logLevel: "warning",

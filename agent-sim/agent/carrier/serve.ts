@@ -1,8 +1,9 @@
 // Serves the streams of one carrier: each CONNECT becomes a connection to a service of this device, and bytes pass both ways as fast as both sides read.
-import { performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
+import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import type { Duplex } from "node:stream";
 import { CARRIER_LIMITS, CONTROL_AUTHORITY, DIAL_REASON_HEADER, type DialReason, readAbort } from "../../../protocol/index.ts";
 import type { Time } from "../timing/time.ts";
+import { beginHttp2 } from "./handshake.ts";
 import { pingPeer } from "./pings.ts";
 
 /** A socket, or what behaves as one. */
@@ -124,7 +125,7 @@ export const serveCarrier = ({ connection, dial, time, onDialed, onLeave, onEnd 
     stream.on("error", () => undefined);
   };
 
-  const session: ServerHttp2Session = performServerHandshake(connection, {
+  const session: ServerHttp2Session = beginHttp2(connection, {
     maxSessionMemory: 1_000,
     settings: { maxConcurrentStreams: CARRIER_LIMITS.streams + 2, initialWindowSize: CARRIER_LIMITS.windowBytes },
   });

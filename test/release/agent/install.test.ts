@@ -81,6 +81,10 @@ describe("without root", () => {
     const { said: findings } = await agent("doctor --json");
     expect(JSON.parse(findings).filter(({ verdict }: { verdict: string }) => verdict === "wrong")).toEqual([]);
     expect(findings).toContain("upgrades to a WebSocket reach the gateway");
+    const { said: bundle } = await agent("support-bundle");
+    expect(JSON.parse(bundle)).toMatchObject({ status: { deviceId, state: "ready" }, settings: { host: "process" }, doctor: expect.any(Array) });
+    const { shared_secret: secret } = JSON.parse(await readFile(join(machine.data, "identity.json"), "utf8")) as { shared_secret: string };
+    expect([secret.length > 20, bundle.includes(secret)]).toEqual([true, false]);
   });
 
   test("an ordered release that is signed with the pinned key replaces the installed version, and a broken one goes back", { timeout: 240_000 }, async () => {
