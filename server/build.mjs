@@ -43,7 +43,7 @@ const hasConsole = existsSync(at("portal"));
 const gateway = part("gateway", "server/main.js", () =>
   Math.max(...["package.json", "tsconfig.json", "prisma", "server", "protocol", "agent-sim"].map(at).map((path) => newest(path))),
 );
-const agent = part("agent", "agent/mooring-agent.mjs", () => Math.max(...["package.json", "protocol", "agent-sim"].map(at).map((path) => newest(path))));
+const agent = part("agent", "agent/mooring-agent.mjs", () => Math.max(newest(at("package.json")), newest(at("agent-sim"), /./), newest(at("protocol"))));
 const portal = part("console", "portal/index.html", () => Math.max(newest(at("package.json")), newest(at("portal"), /./), newest(at("protocol"))));
 
 // A production install has no compiler: it runs the build from before it was pruned.

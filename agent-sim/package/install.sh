@@ -19,14 +19,13 @@ Connects this machine to $URL as a device.   ... | sh -s -- [options]
   --ca FILE       trusts these certificates (PEM), too
   --url URL       another address of the gateway
   --no-service    installs and pairs, and starts nothing
-  --uninstall     removes the agent, and keeps its data; with --purge the data as well
+  --uninstall     removes the agent and keeps its data; --purge removes them as well
 END
 }
 
-say() { printf '%s\n' "$*"; }
+say() { printf '%s\n' "$*"; }; has() { command -v "$1" >/dev/null 2>&1; }
 # The exit codes: 2 usage, 3 not fetched, 4 another sum, 5 no agent for this machine, 6 not written, 7 not paired, 8 not online.
 fail() { code=$1; shift; printf 'mooring-agent: %s\n' "$*" >&2; exit "$code"; }
-has() { command -v "$1" >/dev/null 2>&1; }
 
 fetch() {
   if has curl; then
@@ -58,11 +57,18 @@ as_owner() { if [ -n "$OWNER" ]; then su -s /bin/sh "$OWNER" -c "$*"; else sh -c
 yaml() { printf "'%s'" "$(printf '%s' "$1" | sed "s/'/''/g")"; }
 quoted() { printf "'%s'" "$(printf '%s' "$1" | sed "s/'/'\\\\''/g")"; }
 
+# Apps outlive the agent, and not its removal; its user runs nothing else. LEFT: who gets the signal.
+end_apps() {
+  LEFT=''; [ -n "$OWNER" ] || return 0
+  for each in /proc/[0-9]*; do [ "$(stat -c %U "$each" 2>/dev/null)" != "$OWNER" ] || { kill "-$1" "${each#/proc/}" 2>/dev/null && LEFT="$LEFT ${each#/proc/}"; } || :; done
+}
+
 uninstall() {
   case $SERVICE in
     systemd*) systemd disable --now mooring-agent >/dev/null 2>&1 || :; rm -f "$UNITS/mooring-agent.service"; systemd daemon-reload || : ;;
     openrc) rc-service mooring-agent stop >/dev/null 2>&1 || :; rc-update del mooring-agent >/dev/null 2>&1 || :; rm -f /etc/init.d/mooring-agent ;;
   esac
+  end_apps TERM; for _ in 1 2 3 4 5; do [ -z "$LEFT" ] || { sleep 1; end_apps 0; }; done; [ -z "$LEFT" ] || end_apps KILL
   rm -rf "$PREFIX" "$CONFIG"; rm -f "$BIN/mooring-agent"
   if [ -n "$PURGE" ]; then rm -rf "$DATA"; if [ -n "$OWNER" ] && has userdel; then userdel "$OWNER" 2>/dev/null || :; fi; say "removed mooring-agent and its data"
   else say "removed mooring-agent; its data stay in $DATA"; fi
@@ -72,8 +78,7 @@ uninstall() {
 named() { sed -n "s/^\([0-9a-f]\{64\}\)  \($1\)\$/\1 \2/p" "$TEMP/SHA256SUMS" | tail -n 1; }
 # Sets FILE and SUM: a tarball brings its Node along, and the one file runs with the Node that is here.
 choose() {
-  case $(uname -s)/$(uname -m) in
-    Linux/x86_64) arch=x64 ;; Linux/aarch64 | Linux/arm64) arch=arm64 ;; Linux/armv7l | Linux/armv8l) arch=armv7l ;; *) arch=other ;;
+  case $(uname -s)/$(uname -m) in Linux/x86_64) arch=x64 ;; Linux/aarch64 | Linux/arm64) arch=arm64 ;; Linux/armv7l | Linux/armv8l) arch=armv7l ;; *) arch=other ;;
   esac
   line=$(named "mooring-agent-[0-9].*-linux-$arch\\.tar\\.gz")
   if [ -z "$line" ]; then
@@ -124,10 +129,7 @@ configure() {
     } >"$CONFIG/config.yaml.next" && mv "$CONFIG/config.yaml.next" "$CONFIG/config.yaml" || fail 6 "$CONFIG cannot be written"
   }
   # What Node reads when it starts.
-  {
-    [ ! -f "$CONFIG/ca.pem" ] || say "NODE_EXTRA_CA_CERTS=$CONFIG/ca.pem"
-    [ -z "${HTTPS_PROXY:-}${https_proxy:-}${HTTP_PROXY:-}${http_proxy:-}" ] || say NODE_USE_ENV_PROXY=1
-  } >"$CONFIG/environment"
+  { [ ! -f "$CONFIG/ca.pem" ] || say "NODE_EXTRA_CA_CERTS=$CONFIG/ca.pem"; [ -z "${HTTPS_PROXY:-}${https_proxy:-}${HTTP_PROXY:-}${http_proxy:-}" ] || say NODE_USE_ENV_PROXY=1; } >"$CONFIG/environment"
   for name in HTTPS_PROXY https_proxy HTTP_PROXY http_proxy NO_PROXY no_proxy; do
     eval "value=\${$name:-}"; [ -z "$value" ] || say "$name=$value"
   done >>"$CONFIG/environment"
