@@ -267,7 +267,7 @@ const runAgent = async (
     host: host.kind,
     apps: host.apps.report(),
   });
-  const answers = serveStatus(folder, { status, tail: host.apps.tail }, say);
+  const answers = serveStatus(folder, { status, ...host.apps }, say);
   agent.start();
   host.start(agent, firstWindowMs);
   updater?.start(agent);

@@ -8,7 +8,7 @@ import { BadOptions } from "../options.ts";
 import { diagnose, findingLines } from "./doctor.ts";
 import { identityPath, machineFingerprint, readIdentity, writeIdentity } from "./identity-file.ts";
 import { type Invoker, type Resolved, SETTING_NAMES } from "./settings.ts";
-import { AgentStatus, askAgent, socketPath } from "./status-socket.ts";
+import { AgentStatus, askAgent, followApp, socketPath } from "./status-socket.ts";
 
 export interface Invocation extends Invoker {
   readonly resolved: Resolved;
@@ -138,6 +138,7 @@ const logs = async (given: Invocation): Promise<number> => {
   if (answer === null) throw new Error("no agent runs with this data; its logs are below the folder of the app");
   if (answer.code !== 200) throw new Error(z.object({ error: z.string() }).parse(answer.body).error);
   for (const line of z.object({ lines: z.array(z.string()) }).parse(answer.body).lines) given.print(line);
+  if (given.flags["follow"] === true) await followApp(given.resolved.settings.data, appId, (text) => given.print(text.replace(/\n$/, "")));
   return 0;
 };
 
@@ -186,7 +187,7 @@ export const agentCommands = {
   run: { usage: "", help: "runs in the foreground, as the service does", run },
   status: { usage: "[--wait]", help: "tells of the agent that runs; --wait: until it is connected, at most a minute", run: status },
   apps: { usage: "", help: "lists the apps, also while the gateway is away", run: apps },
-  logs: { usage: "APP [--lines N]", help: "prints the last lines of an app", run: logs },
+  logs: { usage: "APP [-f] [--lines N]", help: "prints the last lines of an app; -f: and what it logs from now on", run: logs },
   doctor: { usage: "", help: "looks for what is wrong, and says what to do; exit code 1 if something is", run: doctor },
   "support-bundle": { usage: "[--out FILE]", help: "gathers findings, state, settings and logs for somebody who helps; no secrets", run: supportBundle },
   config: { usage: "", help: "prints what holds, and from where", run: config },

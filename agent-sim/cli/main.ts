@@ -58,7 +58,17 @@ const parse = (args: readonly string[]) => {
     return parseArgs({
       args: [...args],
       allowPositionals: true,
-      options: { ...settings, token: text, lines: text, out: text, json: flag, wait: flag, version: flag, help: { ...flag, short: "h" } },
+      options: {
+        ...settings,
+        token: text,
+        lines: text,
+        out: text,
+        json: flag,
+        wait: flag,
+        follow: { ...flag, short: "f" },
+        version: flag,
+        help: { ...flag, short: "h" },
+      },
     });
   } catch (error) {
     throw new BadOptions(error instanceof Error ? error.message : String(error));

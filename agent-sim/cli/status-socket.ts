@@ -1,6 +1,8 @@
 // How the agent's command line asks the agent that runs: HTTP over a socket in the folder of its data, which only its user may open.
+
+import { once } from "node:events";
 import { rmSync } from "node:fs";
-import { createServer, request, type Server } from "node:http";
+import { createServer, request, type Server, type ServerResponse } from "node:http";
 import { join } from "node:path";
 import { z } from "zod";
 import type { ReportedApp } from "../../protocol/records/apps/app-spec.ts";
@@ -11,6 +13,7 @@ export const socketPath = (data: string): string => join(data, "agent.sock");
 /** A longer path is cut off by the system. */
 const MAX_PATH_BYTES = 107;
 const MAX_LINES = 1_000;
+const MAX_FOLLOWERS = 8;
 const WITHIN_MS = 5_000;
 
 export const AgentStatus = z.object({
@@ -31,6 +34,7 @@ export type AgentStatus = z.infer<typeof AgentStatus>;
 export interface Answers {
   status(): Omit<AgentStatus, "apps"> & { readonly apps: readonly ReportedApp[] };
   tail(appId: string, lines: number): Promise<readonly string[]>;
+  follow(appId: string, signal: AbortSignal): AsyncIterable<string>;
 }
 
 const answerTo = async (url: URL, { status, tail }: Answers): Promise<{ readonly code: number; readonly body: unknown }> => {
@@ -39,13 +43,34 @@ const answerTo = async (url: URL, { status, tail }: Answers): Promise<{ readonly
     return { code: state === "ready" || state === "polling" ? 200 : 503, body: { state } };
   }
   if (url.pathname === "/status") return { code: 200, body: status() };
-  const appId = /^\/apps\/([^/]+)\/logs$/.exec(url.pathname)?.[1];
+  const appId = /^\/apps\/([\w-]+)\/logs$/.exec(url.pathname)?.[1];
   if (appId === undefined) return { code: 404, body: { error: "there is no such path" } };
   const lines = Math.min(MAX_LINES, Number(url.searchParams.get("lines")) || MAX_LINES);
-  return tail(decodeURIComponent(appId), lines).then(
+  return tail(appId, lines).then(
     (found) => ({ code: 200, body: { lines: found } }),
     (error: unknown) => ({ code: 404, body: { error: error instanceof Error ? error.message : String(error) } }),
   );
+};
+
+/** Writes what an app logs from now on, line by line, for as long as somebody reads it. */
+const createFollowing = ({ follow }: Pick<Answers, "follow">) => {
+  let followers = 0;
+  return async (appId: string, outgoing: ServerResponse): Promise<void> => {
+    if (followers >= MAX_FOLLOWERS) return void outgoing.writeHead(429, { connection: "close" }).end();
+    followers += 1;
+    const gone = new AbortController();
+    outgoing.once("close", () => gone.abort());
+    try {
+      outgoing.writeHead(200, { "content-type": "text/plain; charset=utf-8", connection: "close" });
+      outgoing.flushHeaders();
+      for await (const line of follow(appId, gone.signal)) if (!outgoing.write(`${line}\n`)) await once(outgoing, "drain", { signal: gone.signal });
+    } catch (error) {
+      if (!gone.signal.aborted) outgoing.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    } finally {
+      followers -= 1;
+      outgoing.end();
+    }
+  };
 };
 
 /** Serves the socket until it is closed. One process at a time has the data, so a socket that is there already is a dead one's. */
@@ -56,10 +81,13 @@ export const serveStatus = (data: string, answers: Answers, say: (text: string) 
     return null;
   }
   rmSync(path, { force: true });
+  const follow = createFollowing(answers);
   const server = createServer((incoming, outgoing) => {
     const respond = ({ code, body }: { readonly code: number; readonly body: unknown }): void =>
       void outgoing.writeHead(code, { "content-type": "application/json", connection: "close" }).end(JSON.stringify(body));
     if (incoming.method !== "GET" || !URL.canParse(incoming.url ?? "", "http://agent")) return respond({ code: 400, body: { error: "only GET" } });
+    const followed = /^\/apps\/([\w-]+)\/follow$/.exec(incoming.url ?? "")?.[1];
+    if (followed !== undefined) return void follow(followed, outgoing);
     void answerTo(new URL(incoming.url ?? "", "http://agent"), answers).then(respond, () => respond({ code: 500, body: { error: "failed" } }));
   });
   server.on("error", (error) => say(`mooring-agent status will not answer: ${error.message}`));
@@ -89,6 +117,17 @@ export const askAgent = (data: string, path: string): Promise<{ readonly code: n
       } finally {
         cancel();
       }
+    });
+    asked.end();
+  });
+
+/** Prints what the app logs from now on. Resolves when the agent or the app ends. */
+export const followApp = (data: string, appId: string, print: (text: string) => void): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const asked = request({ socketPath: socketPath(data), path: `/apps/${encodeURIComponent(appId)}/follow` });
+    asked.on("error", reject);
+    asked.on("response", (response) => {
+      response.setEncoding("utf8").on("data", print).once("end", resolve).once("error", reject);
     });
     asked.end();
   });

@@ -34,7 +34,7 @@ export interface DeviceHost {
   /** Where programs of this machine find the proxy to mesh routes; null while the device is no consumer. */
   readonly socksPort: number | null;
   /** What the machine's operator may ask without the gateway. */
-  readonly apps: Pick<Host, "report" | "tail">;
+  readonly apps: Pick<Host, "report" | "tail" | "follow">;
   /** Leaves the apps running. */
   close(): Promise<void>;
 }
@@ -152,7 +152,7 @@ export const openDeviceHost = (options: DeviceHostOptions): DeviceHost => {
       if (signed !== undefined) tunnels.start();
       sync.start(windowMs);
     },
-    apps: { report: () => host.report(), tail: (appId, lines) => host.tail(appId, lines) },
+    apps: { report: () => host.report(), tail: (appId, lines) => host.tail(appId, lines), follow: (appId, signal) => host.follow(appId, signal) },
     get socksPort() {
       return mesh.socksPort;
     },

@@ -1,8 +1,13 @@
-// The examples of protocol/README.md, extracted from its code blocks for the tests that keep them true.
+// The documents of the agent protocol without apps, and their examples, extracted from the code blocks for the tests that keep them true.
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 
-export const readme = readFileSync(new URL("../../protocol/README.md", import.meta.url), "utf8");
+/** By name: level 1, levels 2 and 3, and the tables. */
+export const documents = new Map(
+  ["README.md", "levels.md", "reference.md"].map((name) => [name, readFileSync(new URL(`../../protocol/${name}`, import.meta.url), "utf8")] as const),
+);
+/** All of them. */
+export const readme = [...documents.values()].join("\n");
 const blocks = [...readme.matchAll(/```json\n([\s\S]*?)```/g)].map(([, text]): unknown => JSON.parse(text ?? ""));
 const Frame = z.looseObject({ op: z.string(), id: z.string(), data: z.record(z.string(), z.unknown()) });
 

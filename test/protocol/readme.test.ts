@@ -1,4 +1,5 @@
-// Keeps protocol/README.md true: its examples pass the contract's schemas, and it omits no frame, ack status, code, state or setting of the contract.
+// Keeps the documents of the agent protocol true: their examples pass the contract's schemas, they omit no frame, ack status, code, state or setting of
+// the contract, and each rule has a name.
 import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -19,7 +20,7 @@ import {
   SUBPROTOCOL,
 } from "../../protocol/index.ts";
 import { channelSettings } from "../../server/gateway/channel/settings.ts";
-import { examples, readme } from "./examples.ts";
+import { documents, examples, readme } from "./examples.ts";
 
 const frames = [ServerFrame, AgentFrame] as const;
 const rowOf = (cell: string): string | undefined => readme.split("\n").find((line) => line.startsWith("|") && line.split("|")[1]?.includes(cell));
@@ -78,16 +79,34 @@ test("the example of welcome shows the gateway's default settings", () => {
 });
 
 describe("links", () => {
-  const anchors = new Set(
-    [...readme.matchAll(/^#+ (.+)$/gm)].map(([, title = ""]) =>
+  const anchorsOf = (text: string): readonly string[] =>
+    [...text.matchAll(/^#+ (.+)$/gm)].map(([, title = ""]) =>
       title
         .toLowerCase()
         .replace(/[^\w\- ]/g, "")
         .replaceAll(" ", "-"),
-    ),
-  );
-  test.each([...readme.matchAll(/\]\(([^)]+)\)/g)].map(([, target = ""]) => target))("the link %s has a target", (target) => {
-    if (target.startsWith("#")) expect([...anchors]).toContain(target.slice(1));
-    else expect(existsSync(new URL(`../../protocol/${target}`, import.meta.url))).toBe(true);
+    );
+  const links = [...documents].flatMap(([name, text]) => [...text.matchAll(/\]\(([^)]+)\)/g)].map(([, target = ""]) => [name, target] as const));
+  test.each(links)("in %s the link %s has a target", (name, target) => {
+    const [file = "", anchor] = target.split("#");
+    const linked = documents.get(file === "" ? name : file);
+    if (linked !== undefined && anchor !== undefined) expect(anchorsOf(linked)).toContain(anchor);
+    else expect(existsSync(new URL(`../../protocol/${file}`, import.meta.url))).toBe(true);
+  });
+});
+
+describe("rules", () => {
+  const text = documents.get("README.md") ?? "";
+  const anchors = [...text.matchAll(/\*\*(R(\d+)\.\d+)\*\*/g)];
+  test("each has one name, under its section", () => {
+    const section = (at: number): string => [...text.slice(0, at).matchAll(/^## (\d+)\./gm)].at(-1)?.[1] ?? "0";
+    expect(anchors.length).toBeGreaterThan(30);
+    expect(new Set(anchors.map(([, name]) => name)).size).toBe(anchors.length);
+    expect(anchors.filter(({ 2: number, index }) => number !== section(index)).map(([, name]) => name)).toEqual([]);
+  });
+  test("each says MUST, SHOULD or MAY, or is one of the three rules that an agent MUST follow", () => {
+    const sentences = text.split(/(?=\*\*R\d+\.\d+\*\*)/).slice(1);
+    const silent = sentences.filter((sentence) => !/\b(?:MUST|SHOULD|MAY)\b/.test(sentence.split("\n\n")[0] ?? "")).map((sentence) => sentence.slice(2, 6));
+    expect(silent).toEqual(["R9.1", "R9.2", "R9.3"]);
   });
 });

@@ -5,6 +5,7 @@ import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { diagnose, findingLines } from "../../../agent-sim/cli/doctor.ts";
 import { identityPath } from "../../../agent-sim/cli/identity-file.ts";
@@ -106,7 +107,7 @@ const runs = (state = "ready") => {
     host: "process",
     apps: [],
   });
-  const server = serveStatus(folder, { status, tail: async () => [] }, () => undefined);
+  const server = serveStatus(folder, { status, tail: async () => [], follow: () => Readable.from([]) }, () => undefined);
   closing.push(() => server?.close());
 };
 
