@@ -83,7 +83,7 @@ const pack = (platform, temp, node) => {
   const tree = join(temp, name);
   putAgent(tree, node);
   const out = join(temp, "out.tar.gz");
-  run("tar", ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner", "--mode=u+rwX,go+rX,go-w", "-I", "gzip -n -9", "-cf", out, name], temp);
+  run("tar", ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner", "--mode=u+rwX,go+rX,go-w", "-I", "gzip -n", "-cf", out, name], temp);
   copyFileSync(out, join(folder, `${name}.tar.gz`));
   return `${name}.tar.gz`;
 };

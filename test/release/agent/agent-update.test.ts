@@ -11,7 +11,7 @@ import { onSharedServer } from "../../flows/shared-server.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
 import { freePort } from "../../kit/net/free-port.ts";
 
-const WITHIN = { timeout: 30_000, interval: 300 };
+const WITHIN = { timeout: 60_000, interval: 300 };
 let sandbox: Sandbox;
 let releases: string;
 let agent: ChildProcess;
