@@ -6,7 +6,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { uptime } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { z } from "zod";
+import type { z } from "zod";
 import {
   AGENT_VERSION,
   createAgent,
@@ -14,7 +14,7 @@ import {
   createHandlers,
   createHttp,
   enrollDevice,
-  IssuedIdentity,
+  type IssuedIdentity,
   LONGEST_WAIT_MS,
   lockState,
   noop,
@@ -26,6 +26,7 @@ import {
   readBootId,
   type ShownCode,
   StateInUse,
+  StoredIdentity,
   sayWhileWaiting,
   systemTime as time,
   toPairedDevice,
@@ -68,7 +69,6 @@ const MACHINE_STARTS_WITHIN_S = 600;
 const RESTART_WINDOW_MS = 1_000;
 /** Whatever its children do. The exit of this process kills those that are left. */
 const STOPPED_WITHIN_MS = 9_000;
-const Answer = z.union([z.object({ data: IssuedIdentity }).transform(({ data }) => data), IssuedIdentity]);
 
 const say = (text: string): void => void process.stdout.write(`${new Date(time.wallMs()).toISOString()} ${text}\n`);
 
@@ -109,7 +109,7 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
     return launchAgent({ versions, installed: process.argv[1] ?? "", args, trialMs: Number(values.trial) * 1_000, time, say });
   const pairs = pair !== undefined && !existsSync(path);
   if (pairs) await pairInto(path, { name: pair, url: url ?? DEFAULT_URL, enrollmentToken: values.enroll });
-  const identity = Answer.parse(JSON.parse(await readFile(path, "utf8")));
+  const identity = StoredIdentity.parse(JSON.parse(await readFile(path, "utf8")));
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const unlock = await lockAll([path, join(realpathSync(folder), "agent")]);
   try {

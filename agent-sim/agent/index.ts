@@ -23,7 +23,7 @@ export { createRotation } from "./rotation.ts";
 export { signer } from "./signing.ts";
 export { socketUrl } from "./socket.ts";
 export { openFileJournal } from "./state/file-journal.ts";
-export { IssuedIdentity, type PairedDevice, toPairedDevice } from "./state/identity.ts";
+export { IssuedIdentity, type PairedDevice, StoredIdentity, toPairedDevice } from "./state/identity.ts";
 export { CannotWrite, createJournal, createMemoryJournal, type Journal } from "./state/journal.ts";
 export { createMemoryKeys, type Keys, openFileKeys } from "./state/keys.ts";
 export { lockState, StateInUse } from "./state/state-lock.ts";

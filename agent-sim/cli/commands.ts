@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { z } from "zod";
-import { AGENT_VERSION, CallRefused, enrollDevice, pairByApproval, type ShownCode, thisMachine, systemTime as time } from "../agent/index.ts";
+import { AGENT_VERSION, CallRefused, enrollDevice, pairByApproval, pause, type ShownCode, thisMachine, systemTime as time } from "../agent/index.ts";
 import { runDevice } from "../device.ts";
 import { BadOptions } from "../options.ts";
 import { diagnose, findingLines } from "./doctor.ts";
@@ -108,7 +108,7 @@ const status = async (given: Invocation): Promise<number> => {
       const late = time.elapsedMs() >= untilMs;
       const found = await statusOf(given).catch((error: unknown) => (late ? Promise.reject(error) : null));
       if (found !== null && (late || isConnected(found))) return found;
-      await new Promise<void>((resolve) => time.after(LOOK_MS, resolve));
+      await pause(time, LOOK_MS);
     }
   };
   const found = await look();

@@ -1,27 +1,25 @@
 // The identity of this device in its file, which nobody but the agent may read or replace.
 import { createHash, randomBytes } from "node:crypto";
-import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import { IssuedIdentity } from "../agent/index.ts";
-import { syncFolder } from "../host/processes/disk.ts";
+import { type IssuedIdentity, StoredIdentity } from "../agent/index.ts";
+import { replaceFile, systemDisk } from "../host/processes/disk.ts";
 import { BadOptions } from "../options.ts";
 
-export type StoredIdentity = z.infer<typeof IssuedIdentity>;
-/** `curl` stores the answer with its envelope. */
-const Stored = z.union([z.object({ data: IssuedIdentity }).transform(({ data }) => data), IssuedIdentity]);
+export type DeviceIdentity = z.infer<typeof IssuedIdentity>;
 
 export const identityPath = (data: string): string => join(data, "identity.json");
 
 const hasCode = (error: unknown, ...codes: readonly string[]): boolean => error instanceof Error && "code" in error && codes.includes(String(error.code));
 
 /** Null: the machine is not paired. Refuses a file that others may read or that belongs to somebody else. */
-export const readIdentity = (path: string, uid: number | null): StoredIdentity | null => {
+export const readIdentity = (path: string, uid: number | null): DeviceIdentity | null => {
   try {
     const { mode, uid: owner } = statSync(path);
     if (uid !== null && uid !== 0 && owner !== uid) throw new BadOptions(`${path} belongs to another user (${owner}); run this as that user, or chown it`);
     if ((mode & 0o077) !== 0) throw new BadOptions(`${path} holds the device's secret and others may read it; run: chmod 600 ${path}`);
-    return Stored.parse(JSON.parse(readFileSync(path, "utf8")));
+    return StoredIdentity.parse(JSON.parse(readFileSync(path, "utf8")));
   } catch (error) {
     if (hasCode(error, "ENOENT", "ENOTDIR")) return null;
     if (error instanceof SyntaxError || error instanceof z.ZodError)
@@ -33,11 +31,9 @@ export const readIdentity = (path: string, uid: number | null): StoredIdentity |
 
 const writeDurably = (path: string, text: string): void => {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  writeFileSync(`${path}.next`, text, { mode: 0o600, flush: true });
-  renameSync(`${path}.next`, path);
-  syncFolder(dirname(path));
+  replaceFile(systemDisk, path, text);
 };
-export const writeIdentity = (path: string, identity: StoredIdentity): void => writeDurably(path, `${JSON.stringify(identity)}\n`);
+export const writeIdentity = (path: string, identity: DeviceIdentity): void => writeDurably(path, `${JSON.stringify(identity)}\n`);
 
 const readOr = (path: string): string => {
   try {

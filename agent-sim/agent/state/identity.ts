@@ -26,6 +26,9 @@ export const IssuedIdentity = z.object({
 });
 type IssuedIdentity = z.infer<typeof IssuedIdentity>;
 
+/** As it stands in a file: `curl` keeps the answer with its envelope. */
+export const StoredIdentity = z.union([z.object({ data: IssuedIdentity }).transform(({ data }) => data), IssuedIdentity]);
+
 export const toPairedDevice = (given: IssuedIdentity): PairedDevice => ({
   deviceId: given.device_id,
   agentId: given.agent_id,

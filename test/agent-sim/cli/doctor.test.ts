@@ -12,6 +12,7 @@ import { identityPath } from "../../../agent-sim/cli/identity-file.ts";
 import { type MachineSettings, resolveSettings } from "../../../agent-sim/cli/settings.ts";
 import { serveStatus } from "../../../agent-sim/cli/status-socket.ts";
 import { type Authority, createAuthority, type Issued } from "../../kit/net/certificates.ts";
+import { agentStatus } from "./agent-status.ts";
 
 let folder: string;
 let programs: string;
@@ -95,18 +96,7 @@ const paired = (more: object = {}) =>
     { mode: 0o600 },
   );
 const runs = (state = "ready") => {
-  const status = () => ({
-    version: "1",
-    deviceId: "dev_1",
-    gateway: url,
-    state,
-    connectedSince: null,
-    lastHeartbeat: null,
-    unconfirmed: 0,
-    clockOffsetMs: 0,
-    host: "process",
-    apps: [],
-  });
+  const status = () => agentStatus(url, state);
   const server = serveStatus(folder, { status, tail: async () => [], follow: () => Readable.from([]) }, () => undefined);
   closing.push(() => server?.close());
 };

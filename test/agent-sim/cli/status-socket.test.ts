@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { askAgent, followApp, serveStatus, socketPath } from "../../../agent-sim/cli/status-socket.ts";
+import { agentStatus } from "./agent-status.ts";
 
 let folder: string;
 let server: ReturnType<typeof serveStatus>;
@@ -15,18 +16,7 @@ const lines = ["first", "second", "third"];
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "status-socket-"));
   [state, following] = ["ready", 0];
-  const status = () => ({
-    version: "1",
-    deviceId: "dev_1",
-    gateway: "http://gw",
-    state,
-    connectedSince: null,
-    lastHeartbeat: null,
-    unconfirmed: 0,
-    clockOffsetMs: 0,
-    host: "process",
-    apps: [],
-  });
+  const status = () => agentStatus("http://gw", state);
   const tail = async (appId: string, count: number) => (appId === "app_1" ? lines.slice(-count) : Promise.reject(new Error("this app is not on the device")));
   const follow = async function* (appId: string, signal: AbortSignal) {
     following += 1;
