@@ -15,7 +15,7 @@ import {
   stampMs,
 } from "./agent-context.ts";
 import type { HttpAnswer } from "./answers.ts";
-import { reached, scheduleReconnect } from "./connection.ts";
+import { missed, reached, scheduleReconnect } from "./connection.ts";
 import { createExecutor } from "./executor.ts";
 import type { AckAnswer } from "./frames.ts";
 import type { HttpCall } from "./http.ts";
@@ -162,6 +162,7 @@ export const createAgent = (given: AgentOptions): Agent => {
       acked: acks.answered,
       cancel: (commandId) => executor.cancel(commandId, "requested by a poll"),
       reached: () => reached(context),
+      missed: (waitMs) => missed(context, waitMs),
       secretAccepted: keys.confirmed,
       secretRefused: keys.refused,
       clockSkewed: (serverTimeMs) => correctClock(options, state, serverTimeMs),

@@ -7,6 +7,7 @@ import { adjustPlan } from "./plan.ts";
 import { afterEnd, backoffMs, isCorrection, isRefusedSecret, type ReconnectDecision, type SessionEnd } from "./reconnect.ts";
 import { openSession, type ReadyData, type Session, type WelcomeData } from "./session.ts";
 import { socketUrl } from "./socket.ts";
+import { between } from "./timing/random.ts";
 
 type ReconnectTime = Pick<ReconnectDecision, "reconnectInMs"> & Partial<Pick<ReconnectDecision, "askInMs">>;
 
@@ -180,4 +181,13 @@ export const reached = (context: AgentContext): void => {
   }
   options.on?.polled?.();
   if (state.phase === "halted") scheduleReconnect(context, { reconnectInMs: backoffMs(state.attempt, state.plan.reconnect, options.random) });
+};
+
+/** A halted agent asks again: after the wait that the gateway named, or with backoff if nobody answered. Without either its interval counts. */
+export const missed = ({ state, polling, options: { time, random } }: AgentContext, waitMs: number | null): void => {
+  if (state.phase !== "halted") return;
+  if (waitMs === null) state.attempt += 1;
+  state.cancelReconnect();
+  const delayMs = waitMs === null ? backoffMs(state.attempt, state.plan.reconnect, random) : waitMs * between(random, 1, 1.1);
+  state.cancelReconnect = time.after(delayMs, polling.now);
 };

@@ -36,6 +36,8 @@ export interface PollingEvents {
   cancel(commandId: string): void;
   /** The gateway answered a poll. */
   reached(): void;
+  /** A poll was in vain: the gateway named a wait, or null: nobody answered, or something else than the gateway did. */
+  missed(waitMs: number | null): void;
   /** The gateway accepted or refused a signature with this secret. */
   secretAccepted(secret: string): void;
   secretRefused(secret: string): void;
@@ -102,10 +104,14 @@ export const createPolling = ({ http, deviceId, identity, instanceId, sign, time
     return answer;
   };
   const fetchDue = async (): Promise<void> => {
-    if (time.elapsedMs() < pollNotBeforeMs) return;
+    if (time.elapsedMs() < Math.max(pollNotBeforeMs, notBeforeMs)) return;
     const answer = await call("GET", `/commands?limit=${POLL_LIMIT}`);
     const found = answer && hasSucceeded(answer) ? Items.safeParse(answer.body).data : null;
-    if (!answer || !found) return;
+    if (!answer || !found) {
+      const waitMs = answer && retryAfterMs(answer);
+      if (!answer || waitMs !== null) on.missed(waitMs);
+      return;
+    }
     const requestedMs = givenWaitMs(answer.headers["x-svc-poll-interval"]);
     if (everyMs !== null && requestedMs !== null && requestedMs > 0) pollEvery(Math.max(SHORTEST_INTERVAL_MS, requestedMs));
     on.reached();

@@ -50,6 +50,8 @@ export interface DeviceHostOptions {
   readonly socksPort?: number | undefined;
   /** For names that a router of mesh routes resolves. Default: the system's. */
   readonly lookup?: DeviceMeshOptions["lookup"];
+  /** The folder of the programs that apps of a process host run; default: those that come with the agent. */
+  readonly programs?: string | undefined;
   /** For the machine's operator. */
   readonly say?: (text: string) => void;
 }
@@ -60,7 +62,7 @@ interface Opened {
   readonly handlers: CommandHandlers;
 }
 
-const openHost = ({ kind, folder, time, seed, deviceId }: DeviceHostOptions, shared: HostOptions, call: Agent["call"], offers: Offers): Opened => {
+const openHost = ({ kind, folder, time, seed, deviceId, programs }: DeviceHostOptions, shared: HostOptions, call: Agent["call"], offers: Offers): Opened => {
   const ofBackups = { find: findRepositoryBy({ call, time, folder: join(folder, "backups") }), folder: join(folder, "backups"), time, deviceId, offers };
   if (kind === "simulated") {
     const host = createSimulatedHost({ ...shared, time, seed });
@@ -70,7 +72,7 @@ const openHost = ({ kind, folder, time, seed, deviceId }: DeviceHostOptions, sha
   }
   // What a killed agent left running must not read data that changes again.
   const restic = openRestic(ofBackups);
-  const host = kind === "process" ? openProcessHost({ ...shared, folder, time }) : createComposeHost({ ...shared, folder, time });
+  const host = kind === "process" ? openProcessHost({ ...shared, folder, time, ...(programs === undefined ? {} : { programs }) }) : createComposeHost({ ...shared, folder, time });
   const engine = openRealEngine({ ...ofBackups, host, restic });
   return { host, engine, handlers: { ...createBackupHandlers(engine), ...createVolumeHandlers({ data: host.data, time }) } };
 };

@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 """A level 1 agent for Mooring, written from ../../README.md alone. Needs Python 3.9 or newer and one package: apt install python3-websockets
 
-  agent.py pair GATEWAY STATE TOKEN    pair with an enrollment token; GATEWAY is a URL like https://gateway.example.com
-  agent.py run STATE                   run the agent until it is killed; STATE is a folder that only this agent uses
+  MOORING_URL=https://gateway.example.com MOORING_STATE=FOLDER [MOORING_ENROLLMENT_TOKEN=TOKEN] agent.py
+
+pairs the machine if it has no identity, with the token or else with a person's approval, then runs until it is killed. Only this agent uses FOLDER;
+MOORING_IDENTITY names another file than FOLDER/identity.json. With MOORING_EFFECTS=FILE it knows test.effect, by which the agent kit judges agents.
 """
 import asyncio, datetime, fcntl, hashlib, hmac, http.client as wire, json, math, os, random, re, socket, sys, threading, time, urllib.error, urllib.request, uuid
 from websockets.exceptions import InvalidStatusCode, WebSocketException
@@ -61,20 +63,33 @@ def replace(path, content):
     os.fsync(folder)
     os.close(folder)
 
-def pair(gateway, state, token):  # section 1
+def repeat(url, body, more=()):  # section 1: until the gateway accepts the call, or refuses it in one of these words
+    for n in range(30):
+        status, retry, answer = http(url, {}, body)
+        if status in (200, 201):
+            return answer["data"]
+        if 400 <= status < 500 and status != 429:
+            return answer["code"] if answer.get("code") in more else sys.exit(f"the gateway refused to pair: {status} {answer.get('code')}")
+        time.sleep(random.uniform(0, min(60, 2**n)) if retry is None else retry * random.uniform(1, 1.1))
+    sys.exit("the gateway did not answer")
+def pair(gateway, state, token):
     fingerprint = hashlib.sha256((open("/etc/machine-id").read() + os.path.abspath(state)).encode()).hexdigest()
     for n in range(30):
-        status, retry, answer = http(gateway + "/v1/pairing/initiate", {}, {"device_fingerprint": fingerprint, "platform": sys.platform})
-        if status == 201:
-            wish = {"enrollment_token": token, "pairing_code": answer["data"]["pairing_code"]}
-            status, retry, answer = http(gateway + "/v1/pairing/auto-activate", {}, wish)
-        if status == 201:
-            replace(state + "/identity.json", json.dumps({**answer["data"], "gateway": gateway}).encode())
-            return log("paired as", answer["data"]["device_id"])
-        if 400 <= status < 500 and status != 429 and answer.get("code") not in BEGIN_AGAIN:
-            break
-        time.sleep(random.uniform(0, min(60, 2**n)) if retry is None else retry * random.uniform(1, 1.1))
-    sys.exit(f"the gateway refused to pair: {status} {answer.get('code')}")
+        given = repeat(gateway + "/v1/pairing/initiate", {"device_fingerprint": fingerprint, "platform": sys.platform})
+        code = {"pairing_code": given["pairing_code"]}
+        if token:
+            identity = repeat(gateway + "/v1/pairing/auto-activate", {"enrollment_token": token, **code}, BEGIN_AGAIN)
+            if isinstance(identity, dict):
+                return identity
+            continue
+        log(f"approve {given['pairing_code']} at {given['portal_url']} if it shows {given['comparison']}")
+        outcome = {"status": "pending"}
+        while outcome["status"] == "pending":
+            time.sleep((number(outcome.get("pollAfterSeconds"), HOUR) or 1) * random.uniform(1, 1.1))
+            outcome = repeat(gateway + "/v1/pairing/collect", {"device_fingerprint": fingerprint, "pollToken": given["pollToken"], **code})
+        if outcome["status"] in ("activated", "rejected"):
+            return outcome.get("identity") or sys.exit("somebody rejected this machine")
+    sys.exit("the gateway gave no code that could be used")
 
 class Journal:  # section 8: a line when a command begins, one with its result, one when the gateway has confirmed it
     def __init__(self, path):
@@ -115,18 +130,25 @@ class Journal:  # section 8: a line when a command begins, one with its result, 
         self.entries.setdefault(id, {}).update(what)
         return True
 
-def note(payload, state):  # a command with an effect: writes a line, then takes a while
-    with open(state + "/notes.txt", "a") as file:
-        file.write(payload["text"] + "\n")
-    time.sleep(payload.get("seconds", 0))
-    return {"written": payload["text"]}
-HANDLERS = {"ping": lambda payload, state: {"pong": True}, "echo": lambda payload, state: payload, "note": note}
+def effect(payload, state):  # a command with an effect: writes a line, takes a while, and writes another
+    def write(line):
+        with open(os.environ["MOORING_EFFECTS"], "a") as file:
+            file.write(line + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    write("begin " + payload["key"])
+    time.sleep(payload.get("ms", 0) / 1000)
+    if payload.get("fail"):
+        raise RuntimeError("it fails as ordered")
+    write("end " + payload["key"])
+HANDLERS = {"ping": lambda payload, state: {"pong": True}, "echo": lambda payload, state: payload}
+if "MOORING_EFFECTS" in os.environ:
+    HANDLERS["test.effect"] = effect
 
 class Agent:
-    def __init__(self, state):
-        self.identity = json.load(open(state + "/identity.json"))
-        plan = self.identity.get("connect") or {}
-        self.url = plan.get("url") or self.identity["gateway"].replace("http", "ws", 1) + "/v1/agent/connect"
+    def __init__(self, state, gateway, identity):
+        self.identity, self.gateway, plan = identity, gateway, identity.get("connect") or {}
+        self.url = plan.get("url") or gateway.replace("http", "ws", 1) + "/v1/agent/connect"
         self.cold_ms = number(plan.get("coldStartMs", 30000), HOUR * 1000) or 0
         self.state, self.journal, self.instance, self.figures = state, Journal(state + "/journal"), str(uuid.uuid4()), dict(FIGURES)
         self.offset, self.last, self.ready, self.foreign = 0, 0, None, False
@@ -170,6 +192,10 @@ class Agent:
             for id in [id for id, entry in self.journal.entries.items() if "result" in entry and "confirmed" not in entry]:
                 await self.tell(id, self.journal.entries[id]["result"])
             await asyncio.sleep(self.figures["ack.resendMs"] / 1000)
+    async def opening(self):
+        await asyncio.sleep(30)
+        if self.ready is None:
+            await self.socket.close(4001, "no welcome or ready in time")
     async def heartbeat(self):
         due, beat_at = time.monotonic() + random.uniform(0, 5), time.monotonic()
         while True:
@@ -211,7 +237,7 @@ class Agent:
                                       "hostname": socket.gethostname(), "capabilities": ["journal.v1"], "maxInFlight": 1})
         elif op == "ready":
             self.ready = time.monotonic()
-            self.tasks = [asyncio.ensure_future(self.heartbeat()), asyncio.ensure_future(self.resend())]
+            self.tasks += [asyncio.ensure_future(self.heartbeat()), asyncio.ensure_future(self.resend())]
             log("ready")
         elif op == "command":
             await self.take(data["command"], data.get("delivery") or {})
@@ -234,6 +260,7 @@ class Agent:
         try:
             async with connect(self.url, subprotocols=["mooring-agent.v1"], extra_headers=self.headers(), compression=None,
                                ping_interval=None, open_timeout=15, close_timeout=2, max_size=2**18) as self.socket:
+                self.tasks.append(asyncio.ensure_future(self.opening()))
                 async for text in self.socket:
                     try:
                         frame = json.loads(text)
@@ -262,7 +289,7 @@ class Agent:
         wait, corrected, unanswered = self.backoff(n), False, 0
         while True:
             await asyncio.sleep(wait)
-            status, retry, answer = await asyncio.to_thread(http, self.identity["gateway"] + "/v1/agent/me", self.headers())
+            status, retry, answer = await asyncio.to_thread(http, self.gateway + "/v1/agent/me", self.headers())
             if status == 200:
                 return
             details, wait = answer.get("details") or {}, random.uniform(240, 360) if retry is None else retry * random.uniform(1, 1.1)
@@ -281,14 +308,16 @@ class Agent:
             n = 0 if self.lasted >= self.figures["reconnect.stableAfterSec"] else n + 1
             stop, wait = stop and told is None, self.backoff(n) if told is None else told * random.uniform(1, 1.1)
 
-def main(what, *given):
-    folder = given[-1] if what == "run" else given[1]
-    os.makedirs(folder, 0o700, exist_ok=True)
-    lock = open(folder + "/lock", "w")
+def main(gateway, state):
+    os.makedirs(state, 0o700, exist_ok=True)
+    lock, path = open(state + "/lock", "w"), os.environ.get("MOORING_IDENTITY", state + "/identity.json")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        sys.exit(f"another agent already uses {folder}; stop it first")
-    asyncio.run(Agent(folder).run()) if what == "run" else pair(*given)
+        sys.exit(f"another agent already uses {state}; stop it first")
+    if not os.path.exists(path):
+        replace(path, json.dumps(pair(gateway, state, os.environ.get("MOORING_ENROLLMENT_TOKEN"))).encode())
+        log("paired")
+    asyncio.run(Agent(state, gateway, json.load(open(path))).run())
 
-main(*sys.argv[1:]) if len(sys.argv) in (3, 5) else sys.exit(__doc__)
+main(os.environ["MOORING_URL"].rstrip("/"), os.environ["MOORING_STATE"]) if "MOORING_URL" in os.environ and "MOORING_STATE" in os.environ else sys.exit(__doc__)

@@ -1,0 +1,95 @@
+// Checks the signatures of an agent as the gateway does, and notes what an agent must not send at all.
+import type { Time } from "../../kit/timers.ts";
+import { HEADERS, parseTimestamp, SKEW_TOLERANCE_MS, verify } from "../../kit/signing.ts";
+import { HEADERS_V2, SKEW_AHEAD_V2_MS, verifyV2 } from "../../kit/signing-v2.ts";
+import type { Finding } from "../verdict.ts";
+import { type HeardCall, headOf, type Reply, refuseCall } from "./reply.ts";
+
+export interface KitIdentity {
+  readonly deviceId: string;
+  readonly agentId: string;
+  readonly tenantId: string;
+}
+
+export interface SignatureRules {
+  readonly identity: KitIdentity;
+  /** Those that count now. */
+  secrets: string[];
+  /** The gateway's clock minus that of this machine. */
+  clockOffsetMs: number;
+  /** The device is locked to v2. */
+  needsV2: boolean;
+}
+
+export interface SignatureCheck {
+  /** Null: the signature is good. */
+  check(call: HeardCall): Reply | null;
+  checkProof(nonce: string, proof: { readonly timestamp: string; readonly signature: string }): boolean;
+  readonly nowMs: () => number;
+}
+
+const FORBIDDEN = ["authorization", "x-api-key", "origin"];
+
+export const createSignatureCheck = (rules: SignatureRules, time: Time, fault: (finding: Finding) => void): SignatureCheck => {
+  const stamps = new Set<string>();
+  const nonces = new Set<string>();
+  const nowMs = (): number => time.wallMs() + rules.clockOffsetMs;
+  const invalid = (reason: string, details: Readonly<Record<string, unknown>> = {}): Reply => refuseCall(401, "INVALID_SIGNATURE", { details: { reason, ...details } });
+
+  const skewOf = (timestamp: string, aheadMs: number): Reply | null => {
+    const atMs = parseTimestamp(timestamp);
+    if (atMs === null) {
+      fault({ rule: "R2.4", due: "a timestamp like 2026-01-02T03:04:05.678Z", seen: timestamp });
+      return invalid("bad_timestamp");
+    }
+    const skewMs = Math.round(atMs - nowMs());
+    const isGood = skewMs <= aheadMs && skewMs >= -SKEW_TOLERANCE_MS;
+    return isGood ? null : invalid("timestamp_skew", { serverTime: new Date(nowMs()).toISOString(), skewMs });
+  };
+  const once = (timestamp: string): void => {
+    if (stamps.has(timestamp)) fault({ rule: "R2.2", due: "a timestamp of its own for each signature", seen: `${timestamp} twice` });
+    stamps.add(timestamp);
+  };
+  const checkV2 = (call: HeardCall, timestamp: string, signature: string): Reply | null => {
+    const nonce = headOf(call, HEADERS_V2.nonce) ?? "";
+    const request = { method: call.method, path: call.path, query: call.query, body: call.body };
+    const signer = { tenantId: rules.identity.tenantId, agentId: rules.identity.agentId, timestamp, nonce, signature };
+    if (!rules.secrets.some((secret) => verifyV2(secret, request, signer))) return invalid("bad_signature");
+    if (nonces.has(nonce)) {
+      fault({ rule: "R16.1", due: "a nonce of its own for each request", seen: `${nonce} twice` });
+      return invalid("replayed");
+    }
+    nonces.add(nonce);
+    return skewOf(timestamp, SKEW_AHEAD_V2_MS);
+  };
+
+  return {
+    nowMs,
+    check: (call) => {
+      for (const name of FORBIDDEN)
+        if (call.headers.has(name)) fault({ rule: "R2.3", due: `no header ${name}`, seen: headOf(call, name) ?? "" });
+      for (const name of Object.values(HEADERS))
+        if ((call.headers.get(name)?.length ?? 0) !== 1) {
+          fault({ rule: "R2.3", due: `the header ${name}, once, in ${call.method} ${call.path}`, seen: `${call.headers.get(name)?.length ?? 0} times` });
+          return refuseCall(401, "UNAUTHORIZED", { details: { reason: "missing_header" } });
+        }
+      const timestamp = headOf(call, HEADERS.timestamp) ?? "";
+      const [agentId, tenantId] = [headOf(call, HEADERS.agentId), headOf(call, HEADERS.tenantId)];
+      if (agentId !== rules.identity.agentId || tenantId !== rules.identity.tenantId) {
+        fault({ rule: "R2.3", due: `the agent's own ids`, seen: `${agentId} and ${tenantId}` });
+        return invalid("unknown_agent");
+      }
+      const signature = headOf(call, HEADERS.signature) ?? "";
+      const signatureV2 = headOf(call, HEADERS_V2.signature);
+      if (signatureV2 !== undefined) return checkV2(call, timestamp, signatureV2);
+      if (rules.needsV2) return invalid("signature_version", { accepted: ["2"] });
+      if (!rules.secrets.some((secret) => verify(secret, call.body, timestamp, signature))) return invalid("bad_signature");
+      once(timestamp);
+      return skewOf(timestamp, SKEW_TOLERANCE_MS);
+    },
+    checkProof: (nonce, { timestamp, signature }) => {
+      once(timestamp);
+      return rules.secrets.some((secret) => verify(secret, nonce, timestamp, signature)) && skewOf(timestamp, SKEW_TOLERANCE_MS) === null;
+    },
+  };
+};

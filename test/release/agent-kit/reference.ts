@@ -1,0 +1,123 @@
+// The reference agent in the form in which the kit starts agents. A broken agent is this one with one port wrapped.
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, writeFileSync, writeSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { z } from "zod";
+import {
+  type AgentOptions,
+  type CommandHandler,
+  createAgent,
+  createHttp,
+  enrollDevice,
+  HandlerFailure,
+  InvalidPayload,
+  lockState,
+  noop,
+  openFileJournal,
+  openFileKeys,
+  pairByApproval,
+  pause,
+  StoredIdentity,
+  systemTime as time,
+  toPairedDevice,
+} from "../../../agent-sim/agent/index.ts";
+import { type DeviceHost, openDeviceHost } from "../../../agent-sim/host/open.ts";
+
+/** What a broken agent wraps. */
+export interface Ports {
+  readonly options: (options: AgentOptions) => AgentOptions;
+  readonly host: (host: DeviceHost) => DeviceHost;
+  readonly identityText: (text: string) => string;
+  readonly fingerprint: () => string;
+  readonly lock: typeof lockState;
+  readonly say: (text: string) => void;
+  /** Runs before everything else. */
+  readonly first: () => void;
+}
+
+const say = (text: string): void => void process.stdout.write(`${text}\n`);
+export const RIGHT: Ports = {
+  options: (options) => options,
+  host: (host) => host,
+  identityText: (text) => text,
+  fingerprint: () => "sha256:kit-reference",
+  lock: lockState,
+  say,
+  first: noop,
+};
+
+const setting = (name: string): string => {
+  const value = process.env[name];
+  if (value === undefined) throw new Error(`${name} is not set`);
+  return value;
+};
+
+const Effect = z.object({ key: z.string(), ms: z.number().min(0).max(600_000).default(0), fail: z.boolean().default(false) });
+const note = (line: string): void => {
+  const file = openSync(setting("MOORING_EFFECTS"), "a");
+  writeSync(file, `${line}\n`);
+  fsyncSync(file);
+  closeSync(file);
+};
+const effect: CommandHandler = {
+  long: true,
+  cancelable: true,
+  run: async (payload, { signal, progress }) => {
+    const { success, data } = Effect.safeParse(payload);
+    if (!success) throw new InvalidPayload("an effect has a key");
+    const { key, ms, fail } = data;
+    note(`begin ${key}`);
+    for (let passed = 0; passed < ms && !signal.aborted; passed += 200) {
+      if (ms >= 1_000) progress(Math.floor((passed / ms) * 100), `${passed} of ${ms} ms`);
+      await pause(time, Math.min(200, ms - passed), signal);
+    }
+    signal.throwIfAborted();
+    if (fail) throw new HandlerFailure("EFFECT_FAILED", { message: "as ordered" });
+    note(`end ${key}`);
+    return { key };
+  },
+};
+
+const pairInto = async (file: string, ports: Ports): Promise<void> => {
+  const [url, enrollmentToken] = [setting("MOORING_URL"), process.env["MOORING_ENROLLMENT_TOKEN"]];
+  const device = { url, name: "kit", fingerprint: ports.fingerprint() };
+  const identity =
+    enrollmentToken === undefined
+      ? await pairByApproval({ ...device, time, onCode: ({ code, comparison, portalUrl }) => ports.say(`approve ${code} at ${portalUrl} if it shows ${comparison}`) })
+      : await enrollDevice({ ...device, enrollmentToken });
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, ports.identityText(JSON.stringify(identity)), { mode: 0o600, flag: "wx", flush: true });
+};
+
+export const runReference = async (changed: Partial<Ports> = {}): Promise<void> => {
+  const ports: Ports = { ...RIGHT, ...changed };
+  ports.first();
+  const [state, file] = [setting("MOORING_STATE"), setting("MOORING_IDENTITY")];
+  await ports.lock(join(state, "journal"), time);
+  if (!existsSync(file)) await pairInto(file, ports);
+  const stored = StoredIdentity.parse(JSON.parse(readFileSync(file, "utf8")));
+  const member = toPairedDevice(stored);
+  const http = createHttp(setting("MOORING_URL"), 2);
+  const programs = process.env["MOORING_KIT_APP"];
+  const host = programs === undefined ? null : ports.host(openDeviceHost({ kind: "process", folder: join(state, "host"), time, seed: 1, deviceId: member.deviceId, programs, say }));
+  const agent = createAgent(
+    ports.options({
+      url: setting("MOORING_URL"),
+      socketUrl: stored.connect.url,
+      http,
+      time,
+      random: Math.random,
+      deviceId: member.deviceId,
+      identity: member,
+      keys: openFileKeys(join(state, "keys"), member.secret),
+      firstWindowMs: 0,
+      signatureVersion: process.env["MOORING_SIGNATURE"] === "2" ? 2 : 1,
+      journal: openFileJournal(join(state, "journal"), time.wallMs, { warn: say }),
+      handlers: { "test.effect": effect, ...host?.handlers },
+      on: { ready: () => say("ready"), alarm: say },
+    }),
+  );
+  agent.start();
+  host?.start(agent, 0);
+  for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => void agent.stop().then(() => process.exit(0)));
+};
+
