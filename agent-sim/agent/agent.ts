@@ -162,6 +162,10 @@ export const createAgent = (given: AgentOptions): Agent => {
       acked: acks.answered,
       cancel: (commandId) => executor.cancel(commandId, "requested by a poll"),
       reached: () => reached(context),
+      interval: (intervalMs) => {
+        // Beside a session, safety polls have an interval of their own.
+        if (state.phase !== "ready") state.plan = { ...state.plan, poll: { ...state.plan.poll, intervalSec: intervalMs / 1_000 } };
+      },
       missed: (waitMs) => missed(context, waitMs),
       secretAccepted: keys.confirmed,
       secretRefused: keys.refused,

@@ -36,6 +36,8 @@ export interface PollingEvents {
   cancel(commandId: string): void;
   /** The gateway answered a poll. */
   reached(): void;
+  /** The gateway named the interval of polls without a session. */
+  interval(intervalMs: number): void;
   /** A poll was in vain: the gateway named a wait, or null: nobody answered, or something else than the gateway did. */
   missed(waitMs: number | null): void;
   /** The gateway accepted or refused a signature with this secret. */
@@ -113,7 +115,11 @@ export const createPolling = ({ http, deviceId, identity, instanceId, sign, time
       return;
     }
     const requestedMs = givenWaitMs(answer.headers["x-svc-poll-interval"]);
-    if (everyMs !== null && requestedMs !== null && requestedMs > 0) pollEvery(Math.max(SHORTEST_INTERVAL_MS, requestedMs));
+    if (everyMs !== null && requestedMs !== null && requestedMs > 0) {
+      const intervalMs = Math.max(SHORTEST_INTERVAL_MS, requestedMs);
+      on.interval(intervalMs);
+      pollEvery(intervalMs);
+    }
     on.reached();
     for (const item of found.data) on.command(item);
     found.cancel.forEach(on.cancel);

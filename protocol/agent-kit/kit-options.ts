@@ -24,6 +24,8 @@ The agent is started with these variables, and nothing else is asked of it:
   MOORING_STATE             a folder for everything that it keeps, such as the journal
   MOORING_EFFECTS           a file. With it, the agent knows the command test.effect {key, ms, fail}: append the line "begin KEY" to the file and sync
                             it, wait ms milliseconds, then append "end KEY" and sync it. With fail: true, end as a command that fails does.
+                            Suites poll and more also send test.output {bytes}: succeed with an output of that many characters. In suite more, an effect
+                            of a second or more tells its progress.
   MOORING_KIT_APP           suite apps: the folder of programs; the app of kind process with the program kit-app runs kit-app/main.mjs there with node
 
 Exit code 0: no failure. 1: a case failed. 2: the run could not start.

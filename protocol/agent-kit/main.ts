@@ -1,6 +1,7 @@
 // `npx @mooring/agent-kit -- ./my-agent`: the entry of the package that judges agents.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import { SUITES } from "./cases/suites.ts";
 import { KIT_HELP, type KitOptions, KitUsage, parseKitOptions } from "./kit-options.ts";
 import { createPatience, kitTime as time } from "./kit-time.ts";
@@ -40,6 +41,7 @@ const judge = async (options: KitOptions): Promise<number> => {
     atOnce,
     out,
     tracesAll,
+    programs: fileURLToPath(new URL("./programs", import.meta.url)),
     onResult: (result) => print(resultText(result, report)),
   });
   patience.stop();

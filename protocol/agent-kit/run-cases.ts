@@ -20,9 +20,13 @@ export interface RunOptions {
   /** Where traces of failures go; of all cases with `tracesAll`. */
   readonly out: string;
   readonly tracesAll: boolean;
+  /** The folder of programs for the suites with apps. */
+  readonly programs: string;
   readonly onResult: (result: CaseResult) => void;
 }
 
+/** Their agents run apps or serve tunnels. */
+const WITH_APPS: ReadonlySet<string> = new Set(["apps", "carrier"]);
 const MAX_TRACE_LINES = 20_000;
 
 /** Any error but these two is a defect of the kit, and ends the run. */
@@ -45,7 +49,7 @@ const runCase = async (chosen: ChosenCase, options: RunOptions): Promise<CaseRes
     if (lines.length < MAX_TRACE_LINES) lines.push(JSON.stringify({ ms: Math.round(time.elapsedMs() - fromMs), what, seen }));
   };
   const gateway = await openKitGateway({ time, trace });
-  const stage = createStage({ gateway, folder, words, env: { ...env, ...chosen.env }, time, patience });
+  const stage = createStage({ gateway, folder, words, env: { ...env, ...(WITH_APPS.has(chosen.suite) ? { MOORING_KIT_APP: options.programs } : {}), ...chosen.env }, time, patience });
   let output = "";
   try {
     const found = await judged(async () => {

@@ -51,6 +51,8 @@ export interface Stage {
   final(order: Order, rule?: string, withinMs?: number): Promise<HeardAck>;
   /** How often the effect began and ended. */
   ran(key: string): { readonly begun: number; readonly ended: number };
+  /** The lines that the agent wrote for its effects, oldest first. */
+  effectLines(): readonly string[];
   /** The files below MOORING_STATE, and the identity. */
   files(): readonly string[];
   kill(): Promise<void>;
@@ -125,6 +127,8 @@ export const createStage = ({ gateway, folder, words, env: outer, time, patience
     return order;
   };
 
+  const effectLines = (): readonly string[] => (existsSync(effects) ? readFileSync(effects, "utf8").split("\n") : []);
+
   return {
     gateway,
     stateFolder,
@@ -156,8 +160,9 @@ export const createStage = ({ gateway, folder, words, env: outer, time, patience
     queue,
     effect: (key, ms = 0, options) => queue("test.effect", { key, ms }, options),
     final: async (order, rule = "R7.3", withinMs = SOON_MS) => due(rule, `a final ack of ${order.commandId} (${order.type})`, () => order.final, withinMs),
+    effectLines,
     ran: (key) => {
-      const lines = existsSync(effects) ? readFileSync(effects, "utf8").split("\n") : [];
+      const lines = effectLines();
       return { begun: lines.filter((line) => line === `begin ${key}`).length, ended: lines.filter((line) => line === `end ${key}`).length };
     },
     files: () => [...filesBelow(stateFolder), ...(existsSync(identityFile) ? [identityFile] : [])],

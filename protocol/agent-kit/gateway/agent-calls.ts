@@ -93,9 +93,8 @@ export const answerAgentCalls = ({ identity, url, conduct, book, state, nowMs, f
   };
   const desired = (call: HeardCall): Reply => {
     if (headOf(call, "if-none-match") === stateTag()) return { ...accept(null), status: 304, text: "" };
-    const socket = url().replace(/^http/, "ws");
     return accept(
-      { version: state.desired.version, hash: "9b2f8f2f0d7c4b1e9b2f8f2f0d7c4b1e", apps: state.desired.apps, tunnels: state.desired.tunnels, carrier: { url: `${socket}/v1/agent/tunnel` }, mesh: { url: `${socket}/v1/agent/mesh`, routes: [] } },
+      { version: state.desired.version, hash: "9b2f8f2f0d7c4b1e9b2f8f2f0d7c4b1e", apps: state.desired.apps, tunnels: state.desired.tunnels, carrier: { url: `${url()}/v1/agent/tunnel` }, mesh: { url: `${url()}/v1/agent/mesh`, routes: [] } },
       { headers: { etag: stateTag() } },
     );
   };

@@ -78,7 +78,7 @@ export interface KitGatewayDeps {
 
 export const openKitGateway = async ({ time, trace }: KitGatewayDeps): Promise<KitGateway> => {
   const identity = { deviceId: "dev_kit", agentId: "agt_kit", tenantId: "ten_kit" };
-  const rules: SignatureRules = { identity, secrets: [KIT_SECRET], clockOffsetMs: 0, needsV2: false };
+  const rules: SignatureRules = { identity, secrets: [KIT_SECRET], clockOffsetMs: 0, needsV2: false, onUse: () => undefined };
   const [faults, sessions, upgrades, calls, tcp]: [Finding[], KitSession[], HeardCall[], (HeardCall & { status: number })[], Set<Socket>] = [[], [], [], [], new Set()];
   const fault = (finding: Finding): void => {
     trace("fault", finding);

@@ -19,6 +19,8 @@ export interface SignatureRules {
   clockOffsetMs: number;
   /** The device is locked to v2. */
   needsV2: boolean;
+  /** Called with the secret of each good signature. */
+  onUse: (secret: string) => void;
 }
 
 export interface SignatureCheck {
@@ -46,6 +48,10 @@ export const createSignatureCheck = (rules: SignatureRules, time: Time, fault: (
     const isGood = skewMs <= aheadMs && skewMs >= -SKEW_TOLERANCE_MS;
     return isGood ? null : invalid("timestamp_skew", { serverTime: new Date(nowMs()).toISOString(), skewMs });
   };
+  const used = (secret: string): null => {
+    rules.onUse(secret);
+    return null;
+  };
   const once = (timestamp: string): void => {
     if (stamps.has(timestamp)) fault({ rule: "R2.2", due: "a timestamp of its own for each signature", seen: `${timestamp} twice` });
     stamps.add(timestamp);
@@ -54,13 +60,14 @@ export const createSignatureCheck = (rules: SignatureRules, time: Time, fault: (
     const nonce = headOf(call, HEADERS_V2.nonce) ?? "";
     const request = { method: call.method, path: call.path, query: call.query, body: call.body };
     const signer = { tenantId: rules.identity.tenantId, agentId: rules.identity.agentId, timestamp, nonce, signature };
-    if (!rules.secrets.some((secret) => verifyV2(secret, request, signer))) return invalid("bad_signature");
+    const secret = rules.secrets.find((each) => verifyV2(each, request, signer));
+    if (secret === undefined) return invalid("bad_signature");
     if (nonces.has(nonce)) {
       fault({ rule: "R16.1", due: "a nonce of its own for each request", seen: `${nonce} twice` });
       return invalid("replayed");
     }
     nonces.add(nonce);
-    return skewOf(timestamp, SKEW_AHEAD_V2_MS);
+    return skewOf(timestamp, SKEW_AHEAD_V2_MS) ?? used(secret);
   };
 
   return {
@@ -83,9 +90,10 @@ export const createSignatureCheck = (rules: SignatureRules, time: Time, fault: (
       const signatureV2 = headOf(call, HEADERS_V2.signature);
       if (signatureV2 !== undefined) return checkV2(call, timestamp, signatureV2);
       if (rules.needsV2) return invalid("signature_version", { accepted: ["2"] });
-      if (!rules.secrets.some((secret) => verify(secret, call.body, timestamp, signature))) return invalid("bad_signature");
+      const secret = rules.secrets.find((each) => verify(each, call.body, timestamp, signature));
+      if (secret === undefined) return invalid("bad_signature");
       once(timestamp);
-      return skewOf(timestamp, SKEW_TOLERANCE_MS);
+      return skewOf(timestamp, SKEW_TOLERANCE_MS) ?? used(secret);
     },
     checkProof: (nonce, { timestamp, signature }) => {
       once(timestamp);

@@ -20,6 +20,9 @@ import {
   systemTime as time,
   toPairedDevice,
 } from "../../../agent-sim/agent/index.ts";
+import { launchAgent, REACHED_GATEWAY, RESTART_CODE } from "../../../agent-sim/update/launcher.ts";
+import { createUpdater } from "../../../agent-sim/update/updater.ts";
+import { openVersions } from "../../../agent-sim/update/versions.ts";
 import { type DeviceHost, openDeviceHost } from "../../../agent-sim/host/open.ts";
 
 /** What a broken agent wraps. */
@@ -76,6 +79,8 @@ const effect: CommandHandler = {
     return { key };
   },
 };
+const Output = z.object({ bytes: z.int().min(0).max(1_000_000) });
+const output: CommandHandler = { long: false, cancelable: false, run: async (payload) => ({ text: "x".repeat(Output.parse(payload).bytes) }) };
 
 const pairInto = async (file: string, ports: Ports): Promise<void> => {
   const [url, enrollmentToken] = [setting("MOORING_URL"), process.env["MOORING_ENROLLMENT_TOKEN"]];
@@ -88,10 +93,15 @@ const pairInto = async (file: string, ports: Ports): Promise<void> => {
   writeFileSync(file, ports.identityText(JSON.stringify(identity)), { mode: 0o600, flag: "wx", flush: true });
 };
 
+/** The process that starts the agent's version of the day. */
+const isLauncher = (): boolean => process.env["MOORING_UPDATE_KEY"] !== undefined && process.send === undefined;
+
 export const runReference = async (changed: Partial<Ports> = {}): Promise<void> => {
   const ports: Ports = { ...RIGHT, ...changed };
   ports.first();
   const [state, file] = [setting("MOORING_STATE"), setting("MOORING_IDENTITY")];
+  const versions = openVersions(join(state, "agent"));
+  if (isLauncher()) process.exit(await launchAgent({ versions, installed: process.argv[1] ?? "", args: process.argv.slice(2), trialMs: 10_000, time, say }));
   await ports.lock(join(state, "journal"), time);
   if (!existsSync(file)) await pairInto(file, ports);
   const stored = StoredIdentity.parse(JSON.parse(readFileSync(file, "utf8")));
@@ -99,6 +109,9 @@ export const runReference = async (changed: Partial<Ports> = {}): Promise<void> 
   const http = createHttp(setting("MOORING_URL"), 2);
   const programs = process.env["MOORING_KIT_APP"];
   const host = programs === undefined ? null : ports.host(openDeviceHost({ kind: "process", folder: join(state, "host"), time, seed: 1, deviceId: member.deviceId, programs, say }));
+  const publicKey = process.env["MOORING_UPDATE_KEY"];
+  const restart = (): void => void agent.stop().then(() => process.exit(RESTART_CODE));
+  const updater = publicKey === undefined ? null : createUpdater({ versions, publicKey, channel: "stable", time, random: Math.random, say, restart });
   const agent = createAgent(
     ports.options({
       url: setting("MOORING_URL"),
@@ -110,14 +123,21 @@ export const runReference = async (changed: Partial<Ports> = {}): Promise<void> 
       identity: member,
       keys: openFileKeys(join(state, "keys"), member.secret),
       firstWindowMs: 0,
-      signatureVersion: process.env["MOORING_SIGNATURE"] === "2" ? 2 : 1,
+      signatureVersion: 2,
       journal: openFileJournal(join(state, "journal"), time.wallMs, { warn: say }),
-      handlers: { "test.effect": effect, ...host?.handlers },
-      on: { ready: () => say("ready"), alarm: say },
+      handlers: { "test.effect": effect, "test.output": output, ...host?.handlers, ...updater?.handlers },
+      on: {
+        ready: () => {
+          say("ready");
+          process.send?.(REACHED_GATEWAY);
+        },
+        alarm: say,
+      },
     }),
   );
   agent.start();
   host?.start(agent, 0);
+  updater?.start(agent);
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => void agent.stop().then(() => process.exit(0)));
 };
 
