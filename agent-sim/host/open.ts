@@ -72,7 +72,10 @@ const openHost = ({ kind, folder, time, seed, deviceId, programs }: DeviceHostOp
   }
   // What a killed agent left running must not read data that changes again.
   const restic = openRestic(ofBackups);
-  const host = kind === "process" ? openProcessHost({ ...shared, folder, time, ...(programs === undefined ? {} : { programs }) }) : createComposeHost({ ...shared, folder, time });
+  const host =
+    kind === "process"
+      ? openProcessHost({ ...shared, folder, time, ...(programs === undefined ? {} : { programs }) })
+      : createComposeHost({ ...shared, folder, time });
   const engine = openRealEngine({ ...ofBackups, host, restic });
   return { host, engine, handlers: { ...createBackupHandlers(engine), ...createVolumeHandlers({ data: host.data, time }) } };
 };

@@ -32,15 +32,14 @@ const leaner = (root) => ({
   },
 });
 
-export const bundleAgent = async (root, folder) => {
+/** One file with the agent's libraries and programs. */
+export const bundleFile = async (root, { entry, outfile, version }) => {
   // A production install has no build tools, and never gets here.
   const { build } = createRequire(import.meta.url)("esbuild");
-  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-  mkdirSync(folder, { recursive: true });
   await build({
     absWorkingDir: root,
-    entryPoints: ["agent-sim/cli/main.ts"],
-    outfile: join(folder, "mooring-agent.mjs"),
+    entryPoints: [entry],
+    outfile,
     bundle: true,
     minify: true,
     plugins: [leaner(root)],
@@ -55,6 +54,12 @@ export const bundleAgent = async (root, folder) => {
       js: '#!/usr/bin/env node\nimport { createRequire as createAgentRequire } from "node:module"; const require = createAgentRequire(import.meta.url);',
     },
   });
+};
+
+export const bundleAgent = async (root, folder) => {
+  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  mkdirSync(folder, { recursive: true });
+  await bundleFile(root, { entry: "agent-sim/cli/main.ts", outfile: join(folder, "mooring-agent.mjs"), version });
   for (const name of ["install.sh", "mooring-agent.service"]) copyFileSync(join(root, "agent-sim/package", name), join(folder, name));
   sumFiles(folder, version);
 };

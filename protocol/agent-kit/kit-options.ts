@@ -68,7 +68,16 @@ export const parseKitOptions = (args: readonly string[]): KitOptions => {
   try {
     parsed = parseArgs({
       args: [...own],
-      options: { suite: text, only: text, known: text, out: text, "at-once": text, trace: flag, list: flag, help: { type: "boolean", default: false, short: "h" } },
+      options: {
+        suite: text,
+        only: text,
+        known: text,
+        out: text,
+        "at-once": text,
+        trace: flag,
+        list: flag,
+        help: { type: "boolean", default: false, short: "h" },
+      },
     }).values;
   } catch (error) {
     throw new KitUsage(error instanceof Error ? error.message : String(error));
@@ -87,6 +96,7 @@ export const parseKitOptions = (args: readonly string[]): KitOptions => {
     lists: parsed["list"] === true,
     helps: parsed["help"] === true,
   };
-  if (words.length === 0 && !options.lists && !options.helps) throw new KitUsage("name the agent's command after --, as in: npx @mooring/agent-kit -- ./my-agent");
+  if (words.length === 0 && !options.lists && !options.helps)
+    throw new KitUsage("name the agent's command after --, as in: npx @mooring/agent-kit -- ./my-agent");
   return options;
 };

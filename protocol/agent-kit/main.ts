@@ -12,12 +12,18 @@ const COULD_NOT_RUN = 2;
 const print = (text: string): void => void process.stdout.write(text);
 
 const listText = (): string =>
-  SUITES.map(({ name, about, cases }) => `${name}: ${about}\n${cases.map(({ id, title, rules }) => `  ${id.padEnd(11)} ${title} (${rules.join(", ")})\n`).join("")}`).join("");
+  SUITES.map(
+    ({ name, about, cases }) => `${name}: ${about}\n${cases.map(({ id, title, rules }) => `  ${id.padEnd(11)} ${title} (${rules.join(", ")})\n`).join("")}`,
+  ).join("");
 
 const readKnown = (file: string | null): ReadonlySet<string> => {
   if (file === null) return new Set();
   try {
-    return new Set(readFileSync(file, "utf8").split("\n").flatMap((line) => line.replace(/#.*/, "").trim() || []));
+    return new Set(
+      readFileSync(file, "utf8")
+        .split("\n")
+        .flatMap((line) => line.replace(/#.*/, "").trim() || []),
+    );
   } catch (error) {
     throw new KitUsage(`--known ${file}: ${error instanceof Error ? error.message : String(error)}`);
   }

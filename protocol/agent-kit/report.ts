@@ -1,5 +1,5 @@
 // What people, scripts and CI systems read of a run.
-import type { CaseResult, Finding } from "./verdict.ts";
+import type { BrokenRule, CaseResult } from "./verdict.ts";
 
 const SYMBOLS = { pass: "pass", fail: "FAIL", "not observable": "----" } as const;
 
@@ -11,12 +11,14 @@ export interface ReportOptions {
   readonly known: ReadonlySet<string>;
 }
 
-const lineOf = ({ rule, due, seen }: Finding): string => `         due (${rule}): ${due}\n         seen: ${seen}\n`;
+const lineOf = ({ rule, due, seen }: BrokenRule): string => `         due (${rule}): ${due}\n         seen: ${seen}\n`;
 
 export const resultText = ({ id, title, verdict, finding, hints, why, ms }: CaseResult, { out, again, known }: ReportOptions): string => {
   const head = `${SYMBOLS[verdict]} ${id.padEnd(11)} ${title} (${(ms / 1_000).toFixed(1)} s)${verdict === "fail" && known.has(id) ? ", known" : ""}\n`;
   const failure = finding === null ? "" : `${lineOf(finding)}         trace: ${out}/traces/${id}.ndjson\n         again: ${again(id)}\n`;
-  return head + failure + (why === null ? "" : `         ${why}\n`) + hints.map((hint) => `         hint (${hint.rule}): ${hint.due}; seen: ${hint.seen}\n`).join("");
+  return (
+    head + failure + (why === null ? "" : `         ${why}\n`) + hints.map((hint) => `         hint (${hint.rule}): ${hint.due}; seen: ${hint.seen}\n`).join("")
+  );
 };
 
 export interface Totals {
@@ -40,14 +42,17 @@ export const totalsOf = (results: readonly CaseResult[], known: ReadonlySet<stri
   };
 };
 
-const escaped = (text: string): string =>
-  text.replaceAll(/[<>&"]/g, (each) => `&#${each.charCodeAt(0)};`).replaceAll(/[^\P{Cc}\n\t]/gu, "�");
+const escaped = (text: string): string => text.replaceAll(/[<>&"]/g, (each) => `&#${each.charCodeAt(0)};`).replaceAll(/[^\P{Cc}\n\t]/gu, "�");
 
 /** In the form that CI systems read. */
 export const junitText = (results: readonly CaseResult[]): string => {
   const one = ({ id, suite, title, verdict, finding, why, ms }: CaseResult): string => {
     const inner =
-      finding !== null ? `<failure message="${escaped(`${finding.rule}: ${finding.due}`)}">${escaped(finding.seen)}</failure>` : verdict === "pass" ? "" : `<skipped message="${escaped(why ?? "")}"/>`;
+      finding !== null
+        ? `<failure message="${escaped(`${finding.rule}: ${finding.due}`)}">${escaped(finding.seen)}</failure>`
+        : verdict === "pass"
+          ? ""
+          : `<skipped message="${escaped(why ?? "")}"/>`;
     return `  <testcase classname="${suite}" name="${escaped(`${id} ${title}`)}" time="${ms / 1_000}">${inner}</testcase>\n`;
   };
   const failures = results.filter(({ verdict }) => verdict === "fail").length;

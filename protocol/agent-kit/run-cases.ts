@@ -11,7 +11,7 @@ import { type CaseResult, NotObservable, Wrong } from "./verdict.ts";
 
 export type ChosenCase = KitCase & { readonly suite: string };
 
-export interface RunOptions {
+export interface RunCasesOptions {
   readonly words: readonly string[];
   readonly env: NodeJS.ProcessEnv;
   readonly time: Time;
@@ -40,7 +40,7 @@ const judged = async (work: () => Promise<readonly CaseResult["hints"][number][]
   }
 };
 
-const runCase = async (chosen: ChosenCase, options: RunOptions): Promise<CaseResult> => {
+const runCase = async (chosen: ChosenCase, options: RunCasesOptions): Promise<CaseResult> => {
   const { time, patience, words, env, out, tracesAll } = options;
   const fromMs = time.elapsedMs();
   const folder = mkdtempSync(join(tmpdir(), "agent-kit-"));
@@ -49,7 +49,14 @@ const runCase = async (chosen: ChosenCase, options: RunOptions): Promise<CaseRes
     if (lines.length < MAX_TRACE_LINES) lines.push(JSON.stringify({ ms: Math.round(time.elapsedMs() - fromMs), what, seen }));
   };
   const gateway = await openKitGateway({ time, trace });
-  const stage = createStage({ gateway, folder, words, env: { ...env, ...(WITH_APPS.has(chosen.suite) ? { MOORING_KIT_APP: options.programs } : {}), ...chosen.env }, time, patience });
+  const stage = createStage({
+    gateway,
+    folder,
+    words,
+    env: { ...env, ...(WITH_APPS.has(chosen.suite) ? { MOORING_KIT_APP: options.programs } : {}), ...chosen.env },
+    time,
+    patience,
+  });
   let output = "";
   try {
     const found = await judged(async () => {
@@ -73,7 +80,7 @@ const runCase = async (chosen: ChosenCase, options: RunOptions): Promise<CaseRes
   }
 };
 
-export const runCases = async (cases: readonly ChosenCase[], options: RunOptions): Promise<readonly CaseResult[]> => {
+export const runCases = async (cases: readonly ChosenCase[], options: RunCasesOptions): Promise<readonly CaseResult[]> => {
   const waiting = cases.toSorted((a, b) => (b.seconds ?? 0) - (a.seconds ?? 0));
   const results: CaseResult[] = [];
   const work = async (): Promise<void> => {

@@ -5,10 +5,10 @@ import type { Time } from "../kit/timers.ts";
 import type { KitGateway } from "./gateway/kit-gateway.ts";
 import { KIT_TOKEN } from "./gateway/kit-gateway.ts";
 import type { KitSession } from "./gateway/kit-session.ts";
-import type { HeardAck, Order, OrderOptions } from "./gateway/order-book.ts";
+import type { HeardAck, KitOrder, OrderOptions } from "./gateway/order-book.ts";
 import { type JudgedAgent, startAgent } from "./judged-agent.ts";
 import type { Patience } from "./kit-time.ts";
-import { type Finding, NotObservable, shown, Wrong } from "./verdict.ts";
+import { type BrokenRule, NotObservable, shown, Wrong } from "./verdict.ts";
 
 /** From the start of the process to its first session. */
 const START_MS = 20_000;
@@ -19,8 +19,8 @@ export interface StartOptions {
   /** Default: it has an identity. `token`: it pairs with one. `person`: somebody must approve it. */
   readonly pairs?: "token" | "person";
   readonly env?: Readonly<Record<string, string>>;
-  /** Stands before the agent's command. */
-  readonly before?: readonly string[];
+  /** The rule that an agent breaks whose session does not come. */
+  readonly rule?: string;
 }
 
 export interface Stage {
@@ -44,11 +44,11 @@ export interface Stage {
   hint(holds: boolean, rule: string, what: string, seen: unknown): void;
   /** Lets time pass in which something must not happen. */
   pass(ms: number): Promise<void>;
-  queue(type: string, payload: unknown, options?: OrderOptions): Order;
+  queue(type: string, payload: unknown, options?: OrderOptions): KitOrder;
   /** A command with an effect: its begin and end are written down by the agent. */
-  effect(key: string, ms?: number, options?: OrderOptions): Order;
+  effect(key: string, ms?: number, options?: OrderOptions): KitOrder;
   /** Waits for the final ack of a command. */
-  final(order: Order, rule?: string, withinMs?: number): Promise<HeardAck>;
+  final(order: KitOrder, rule?: string, withinMs?: number): Promise<HeardAck>;
   /** How often the effect began and ended. */
   ran(key: string): { readonly begun: number; readonly ended: number };
   /** The lines that the agent wrote for its effects, oldest first. */
@@ -57,7 +57,7 @@ export interface Stage {
   files(): readonly string[];
   kill(): Promise<void>;
   /** The hints. Wrong if the agent did anything against the documents. */
-  finish(): Promise<readonly Finding[]>;
+  finish(): Promise<readonly BrokenRule[]>;
   /** Ends the agent, whatever happened. */
   abandon(): Promise<void>;
   readonly hasStarted: boolean;
@@ -73,13 +73,17 @@ export interface StageDeps {
 }
 
 const filesBelow = (folder: string): readonly string[] =>
-  existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name)).filter((path) => statSync(path).isFile()) : [];
+  existsSync(folder)
+    ? readdirSync(folder, { recursive: true, encoding: "utf8" })
+        .map((name) => join(folder, name))
+        .filter((path) => statSync(path).isFile())
+    : [];
 
 export const createStage = ({ gateway, folder, words, env: outer, time, patience }: StageDeps): Stage => {
   const stateFolder = join(folder, "state");
   const identityFile = join(folder, "identity.json");
   const effects = join(folder, "effects");
-  const hints: Finding[] = [];
+  const hints: BrokenRule[] = [];
   let agent: JudgedAgent | null = null;
   mkdirSync(stateFolder, { recursive: true, mode: 0o700 });
 
@@ -99,12 +103,16 @@ export const createStage = ({ gateway, folder, words, env: outer, time, patience
     if (found !== null) return found;
     const { ended, output } = running();
     const how = ended === null ? "" : `; the agent has ended (${ended.signal ?? ended.code})`;
-    throw new Wrong({ rule, due: `${what}, within ${withinMs / 1_000} s`, seen: `nothing of that${how}; the agent's last words: ${shown(output.slice(-500).trim())}` });
+    throw new Wrong({
+      rule,
+      due: `${what}, within ${withinMs / 1_000} s`,
+      seen: `nothing of that${how}; the agent's last words: ${shown(output.slice(-500).trim())}`,
+    });
   };
-  const start: Stage["start"] = ({ pairs, env = {}, before = [] } = {}) => {
+  const start: Stage["start"] = ({ pairs, env = {} } = {}) => {
     if (pairs === undefined && !existsSync(identityFile)) writeFileSync(identityFile, JSON.stringify(gateway.identityText()), { mode: 0o600 });
     agent = startAgent({
-      words: [...before, ...words],
+      words,
       cwd: folder,
       time,
       env: {
@@ -142,7 +150,7 @@ export const createStage = ({ gateway, folder, words, env: outer, time, patience
     open: async (options) => {
       const before = gateway.sessions.length;
       start(options);
-      return session(before, { ms: START_MS });
+      return session(before, { ms: START_MS, ...(options?.rule === undefined ? {} : { rule: options.rule }) });
     },
     session,
     due,

@@ -1,23 +1,23 @@
 // What a case finds out about an agent.
 
 /** A sentence of the documents that the agent did not do. */
-export interface Finding {
+export interface BrokenRule {
   /** The anchor of the sentence. */
   readonly rule: string;
   readonly due: string;
   readonly seen: string;
 }
 
-export type Verdict = "pass" | "fail" | "not observable";
+export type CaseVerdict = "pass" | "fail" | "not observable";
 
 export interface CaseResult {
   readonly id: string;
   readonly suite: string;
   readonly title: string;
-  readonly verdict: Verdict;
-  readonly finding: Finding | null;
+  readonly verdict: CaseVerdict;
+  readonly finding: BrokenRule | null;
   /** What the documents recommend and the agent does not do. */
-  readonly hints: readonly Finding[];
+  readonly hints: readonly BrokenRule[];
   /** Why nothing could be seen. */
   readonly why: string | null;
   readonly ms: number;
@@ -25,9 +25,9 @@ export interface CaseResult {
 
 export class Wrong extends Error {
   override readonly name = "Wrong";
-  readonly finding: Finding;
+  readonly finding: BrokenRule;
 
-  constructor(finding: Finding) {
+  constructor(finding: BrokenRule) {
     super(`${finding.rule}: ${finding.due}; seen: ${finding.seen}`);
     this.finding = finding;
   }

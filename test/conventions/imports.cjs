@@ -52,9 +52,9 @@ module.exports = {
       severity: "error",
       from: {
         path: "^(server|agent-sim|protocol)/",
-        // The command line asks a person for the key.
+        // The command line asks a person for the key; the kit mounts a small disk for a case.
         pathNot:
-          "^(protocol/kit/programs/program\\.ts|protocol/client/cli/main\\.ts|agent-sim/host/processes/shim\\.mjs|agent-sim/package/main\\.mjs|server/workers\\.ts|server/build\\.mjs)$",
+          "^(protocol/kit/programs/program\\.ts|protocol/client/cli/main\\.ts|protocol/agent-kit/cases/core-journal\\.ts|agent-sim/host/processes/shim\\.mjs|agent-sim/package/main\\.mjs|server/workers\\.ts|server/build\\.mjs)$",
       },
       to: { path: "^(node:)?(child_process|readline|readline/promises|cluster)$" },
     },
@@ -101,12 +101,17 @@ module.exports = {
       to: { path: "uWebSockets\\.js|uws-pack" },
     },
     {
-      // The list for Compose projects reads their text: gateway and agent must read it alike.
+      // The list for Compose projects reads their text: gateway and agent must read it alike. The kit for agents plays a gateway on ws.
       name: "protocol-needs-only-zod",
       severity: "error",
-      from: { path: "^protocol/", pathNot: "^protocol/(client/(index|build|cli/[^/]+)|kit/compose-project)\\.ts$" },
+      from: {
+        path: "^protocol/",
+        pathNot: "^protocol/(client/(index|build|cli/[^/]+)|kit/compose-project|agent-kit/(build|gateway/kit-(gateway|session)))\\.ts$",
+      },
       to: { dependencyTypes: ["npm", "npm-dev"], pathNot: "node_modules/zod/", dependencyTypesNot: ["type-only"] },
     },
+    // It judges agents by the documents; nobody builds on it.
+    { name: "only-tests-import-the-agent-kit", severity: "error", from: { pathNot: "^(protocol/agent-kit|test)/" }, to: { path: "^protocol/agent-kit/" } },
     {
       // The client package holds only these files. They import the contract as types, so no portal loads zod or the schemas.
       name: "client-bundles-no-contract",

@@ -58,6 +58,7 @@ const GUILTY: readonly (readonly [rule: string, file: string, text: string])[] =
   ["client-bundles-no-contract", "protocol/client/router.ts", 'import { z } from "zod"; export const l3 = z;'],
   ["tracing-loads-on-demand", "server/m0.ts", 'import { openTracing } from "./platform/telemetry/tracing.ts"; export const m = openTracing;'],
   ["portal-imports-only-protocol", "portal/src/app/a1.tsx", 'import { version } from "../../../server/version.ts"; export const a = version;'],
+  ["only-tests-import-the-agent-kit", "server/a3.ts", 'import { kit } from "../protocol/agent-kit/kit.ts"; export const a = kit;'],
   ["only-tests-import-portal", "server/a2.ts", 'import { part } from "../portal/src/ui/part.tsx"; export const a = part;'],
   ["portal-imports-the-contract-as-types", "portal/src/api/a3.ts", 'import { group } from "../../../protocol/index.ts"; export const a = group;'],
   ["what-portals-load-is-light", "protocol/kit/command-status.ts", 'import { group } from "../groups/group.ts"; export const isOpen = () => group;'],
@@ -79,6 +80,7 @@ const INNOCENT: Readonly<Record<string, string>> = {
     'import { createTRPCClient } from "@trpc/client"; import type { R } from "../index.ts"; export const client = createTRPCClient; export type Client = R;',
   "portal/src/api/call.ts":
     'import type { R } from "../../../protocol/index.ts"; import { client } from "../../../protocol/client/index.ts"; export const call = client; export type Call = R;',
+  "protocol/agent-kit/kit.ts": "export const kit = 1;",
   "portal/src/ui/part.tsx": "export const part = <i>part</i>;",
   "portal/src/screens/one/one.tsx":
     'import { call } from "../../api/call.ts"; import { part } from "../../ui/part.tsx"; import { words } from "./words.ts"; export const one = [call, part, words]; export type Screen = typeof one;',

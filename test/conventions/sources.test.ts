@@ -138,6 +138,8 @@ describe("the system clock", () => {
     "server/core/clock.ts",
     // The simulator imports only the protocol.
     "agent-sim/agent/timing/time.ts",
+    // A program of its own, which judges agents.
+    "protocol/agent-kit/kit-time.ts",
     // A developer's command: puts the time into the name of a migration.
     "prisma/migrate.ts",
   ];

@@ -1,10 +1,9 @@
 // Suite apps: what the tenant wants on the device, what is there, and what the agent tells of it.
-import { createHash, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
-import { releaseText } from "../../records/devices/agent-release.ts";
-import { accept, headOf } from "../gateway/reply.ts";
+import { accept, headerOf } from "../gateway/reply.ts";
 import type { KitCase } from "../kit-case.ts";
 import type { Stage } from "../stage.ts";
 import { APP_ID, APP_MS, APP_TOKEN, appIn, askApp, deployed, freePort, OTHER_APP_ID, orderApp, reported, untilAppAnswers, wanted } from "./kit-app.ts";
+import { OTHER_KEY, PACKAGE, releaseOf, UPDATE_KEY, UPDATE_PUBLIC_KEY } from "./kit-release.ts";
 
 const openWithApp = async (stage: Stage) => {
   await stage.open();
@@ -14,33 +13,38 @@ const openWithApp = async (stage: Stage) => {
 };
 const linesOf = ({ gateway }: Stage, followId: string) => gateway.state.logs.filter(({ head }) => head["followId"] === followId);
 
-const UPDATE_KEY = generateKeyPairSync("ed25519");
-const OTHER_KEY = generateKeyPairSync("ed25519");
-export const UPDATE_PUBLIC_KEY = String(UPDATE_KEY.publicKey.export({ format: "jwk" }).x);
-/** A package in the form of the reference agent, whose version does not run. */
-const PACKAGE = JSON.stringify({ "dist/agent-sim/main.js": "process.exit(9);\n", "package.json": '{"type":"module","version":"999.0.0"}\n' });
-
-const releaseOf = (version: string, key: KeyObject, { sha256 = createHash("sha256").update(PACKAGE).digest("hex") } = {}) => {
-  const release = { version, platform: "any", arch: "any", channel: "stable", url: "/v1/agent/updates/package", sha256, size: Buffer.byteLength(PACKAGE), mandatory: false, minVersion: null };
-  const text = releaseText(release);
-  return { release: { ...release, signature: sign(null, Buffer.from(text), key).toString("base64url") }, signed: text };
-};
-
-export const apps: readonly KitCase[] = [
+export const appCases: readonly KitCase[] = [
   {
     id: "APPS-1",
     title: "deploys an app with its configuration and secrets, and reports it",
-    rules: ["A2.1", "A4.1", "A5.1"],
+    rules: ["A2.1", "A4.1", "A5.1", "A5.5"],
     seconds: 10,
     run: async (stage) => {
       const port = await openWithApp(stage);
       const environment = JSON.parse((await askApp(port, "/environment")) ?? "{}") as Readonly<Record<string, string>>;
-      stage.expect(environment["TITLE"] === "one" && environment["TOKEN"] === APP_TOKEN, "A2.1", "configuration and secret in the app's variables", environment);
-      const leaked = Object.entries(environment).filter(([name, value]) => value.includes("test-shared-secret") || (name.startsWith("MOORING_") && name !== "MOORING_APP"));
+      stage.expect(
+        environment["TITLE"] === "one" && environment["TOKEN"] === APP_TOKEN,
+        "A2.1",
+        "configuration and secret in the app's variables",
+        environment,
+      );
+      const leaked = Object.entries(environment).filter(
+        ([name, value]) => value.includes("test-shared-secret") || (name.startsWith("MOORING_") && name !== "MOORING_APP"),
+      );
       stage.expect(leaked.length === 0, "A2.1", "nothing of the agent's own environment", leaked);
-      const seen = await reported(stage, "A5.1", "a report of the running app within seconds", ({ state, health }) => state === "running" && health === "healthy");
+      const seen = await reported(
+        stage,
+        "A5.1",
+        "a report of the running app within seconds",
+        ({ state, health }) => state === "running" && health === "healthy",
+      );
       stage.expect(seen.revision === 1 && seen.ports["http"] === port, "A5.1", `revision 1 at port ${port}`, seen);
-      stage.expect(stage.gateway.state.reports.at(-1)?.version === 1, "A5.1", "the version of the order in the report", stage.gateway.state.reports.at(-1)?.version);
+      stage.expect(
+        stage.gateway.state.reports.at(-1)?.version === 1,
+        "A5.1",
+        "the version of the order in the report",
+        stage.gateway.state.reports.at(-1)?.version,
+      );
       stage.expect(!JSON.stringify(stage.gateway.state.reports).includes(APP_TOKEN), "A2.4", "no secret in a report", "it is there");
     },
   },
@@ -57,7 +61,12 @@ export const apps: readonly KitCase[] = [
       stage.expect(app.failure?.revision === 2, "A4.4", "a failure of revision 2", app.failure);
       const environment = (await askApp(port, "/environment")) ?? "";
       stage.expect(environment.includes('"TITLE":"one"'), "A4.4", "the former revision with its configuration", environment.slice(0, 200));
-      await reported(stage, "A4.4", "a report of the former revision with the failure of the new one", ({ revision, failure }) => revision === 1 && failure?.revision === 2);
+      await reported(
+        stage,
+        "A4.4",
+        "a report of the former revision with the failure of the new one",
+        ({ revision, failure }) => revision === 1 && failure?.revision === 2,
+      );
     },
   },
   {
@@ -103,11 +112,20 @@ export const apps: readonly KitCase[] = [
         await untilAppAnswers(stage, "A6.1", port);
         await askApp(port, "/crash");
         await stage.due("A5.1", "a report after a crash of an app", () => state.reports.length > reports, APP_MS);
-        await reported(stage, "A6.1", "the crashed app running again", ({ state: now }) => now === "running");
+        await reported(stage, "A6.1", "the crashed app running again", ({ appId, state: now }) => appId === APP_ID && now === "running");
       }
-      await reported(stage, "A3.2", "the app of the desired state, running", ({ state: now, revision }) => now === "running" && revision === 3, OTHER_APP_ID);
+      await reported(
+        stage,
+        "A3.2",
+        "the app of the desired state, running",
+        ({ appId, state: now, revision }) => appId === OTHER_APP_ID && now === "running" && revision === 3,
+      );
       await untilAppAnswers(stage, "A3.4", port);
-      const late = stage.queue("app.deploy", { app: wanted({ appId: OTHER_APP_ID, port: other, revision: 2, title: "late" }), desiredVersion: 4 }, { lane: `app:${OTHER_APP_ID}` });
+      const late = stage.queue(
+        "app.deploy",
+        { app: wanted({ appId: OTHER_APP_ID, port: other, revision: 2, title: "late" }), desiredVersion: 4 },
+        { lane: `app:${OTHER_APP_ID}` },
+      );
       await stage.final(late, "A3.3", APP_MS);
       const environment = (await askApp(other, "/environment")) ?? "";
       stage.expect(environment.includes('"TITLE":"desired"'), "A3.3", "the app as the newer desired state has it", environment.slice(0, 200));
@@ -118,7 +136,12 @@ export const apps: readonly KitCase[] = [
       await stage.due("A5.1", "a report at start", () => state.reports.length > reports, APP_MS);
       stage.expect(state.reports.at(-1)?.version === 5, "A3.1", "version 5 in the first report after a restart", state.reports.at(-1)?.version);
       const reads = stage.gateway.calls.slice(calls).filter(({ path }) => path === "/v1/agent/desired-state");
-      stage.hint(reads.every((call) => headOf(call, "if-none-match") !== undefined || reads.length === 1), "A3.2", "If-None-Match when it reads again", reads.length);
+      stage.hint(
+        reads.every((call) => headerOf(call, "if-none-match") !== undefined || reads.length === 1),
+        "A3.2",
+        "If-None-Match when it reads again",
+        reads.length,
+      );
     },
   },
   {
@@ -156,7 +179,12 @@ export const apps: readonly KitCase[] = [
       stage.expect(tail.status === "succeeded", "A7.5", "succeeded once the gateway has the lines", tail);
       const sent = linesOf(stage, "flw_tail").flatMap(({ lines }) => lines);
       stage.expect(sent.length > 0 && sent.length <= 10, "A7.1", "at most the 10 lines that were asked for", sent.length);
-      stage.expect(linesOf(stage, "flw_tail")[0]?.head["n"] === 1 && linesOf(stage, "flw_tail").at(-1)?.head["done"] === true, "A7.2", "chunks from n 1 to done", linesOf(stage, "flw_tail").map(({ head }) => head));
+      stage.expect(
+        linesOf(stage, "flw_tail")[0]?.head["n"] === 1 && linesOf(stage, "flw_tail").at(-1)?.head["done"] === true,
+        "A7.2",
+        "chunks from n 1 to done",
+        linesOf(stage, "flw_tail").map(({ head }) => head),
+      );
       const follow = await stage.final(stage.queue("app.logs.follow", { appId: APP_ID, followId: "flw_follow", seconds: 60, since: null }), "A7.5", APP_MS);
       stage.expect(follow.status === "succeeded", "A7.5", "succeeded as soon as it has begun", follow);
       await askApp(port, "/log");
@@ -164,16 +192,27 @@ export const apps: readonly KitCase[] = [
       state.watched = false;
       await askApp(port, "/log");
       const chunks = linesOf(stage, "flw_follow").length;
-      await stage.due("A7.3", "a chunk whose answer says that nobody watches", () => linesOf(stage, "flw_follow").length > chunks || linesOf(stage, "flw_follow").some(({ head }) => head["done"] === true), APP_MS);
+      await stage.due(
+        "A7.3",
+        "a chunk whose answer says that nobody watches",
+        () => linesOf(stage, "flw_follow").length > chunks || linesOf(stage, "flw_follow").some(({ head }) => head["done"] === true),
+        APP_MS,
+      );
       await stage.pass(1_000);
       const ended = linesOf(stage, "flw_follow").length;
       await askApp(port, "/log");
       await stage.pass(2_500);
       stage.expect(linesOf(stage, "flw_follow").length <= ended, "A7.3", "no further chunk when nobody watches", linesOf(stage, "flw_follow").length - ended);
       const numbers = linesOf(stage, "flw_follow").map(({ head }) => Number(head["n"]));
-      stage.expect(numbers.every((n, at) => n === at + 1 || n === numbers[at - 1]), "A7.1", "n from 1, rising by one", numbers);
+      stage.expect(
+        numbers.every((n, at) => n === at + 1 || n === numbers[at - 1]),
+        "A7.1",
+        "n from 1, rising by one",
+        numbers,
+      );
       const all = JSON.stringify(state.logs);
-      for (const secret of [APP_TOKEN, Buffer.from(APP_TOKEN).toString("base64")]) stage.expect(!all.includes(secret), "A2.4", "the secret masked in each line", secret);
+      for (const secret of [APP_TOKEN, Buffer.from(APP_TOKEN).toString("base64")])
+        stage.expect(!all.includes(secret), "A2.4", "the secret masked in each line", secret);
     },
   },
   {

@@ -1,6 +1,6 @@
 // Suite carrier: what others reach on the device, through streams of HTTP/2 of which the agent is the server.
 import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2, constants } from "node:http2";
-import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import type { KitCase } from "../kit-case.ts";
 import type { Stage } from "../stage.ts";
 
@@ -68,9 +68,11 @@ const openStream = (session: ClientHttp2Session, authority: string): Stream => {
   stream.setEncoding("utf8").on("data", (text: string) => {
     seen.text += text;
   });
-  stream.on("error", () => undefined).on("close", () => {
-    seen.closed = stream.rstCode ?? constants.NGHTTP2_NO_ERROR;
-  });
+  stream
+    .on("error", () => undefined)
+    .on("close", () => {
+      seen.closed = stream.rstCode ?? constants.NGHTTP2_NO_ERROR;
+    });
   return seen;
 };
 
@@ -82,7 +84,7 @@ const openTunnel = async (stage: Stage, service: string): Promise<Carriers> => {
   return carriers;
 };
 
-export const carrier: readonly KitCase[] = [
+export const carrierCases: readonly KitCase[] = [
   {
     id: "CARRIER-1",
     title: "opens the carrier for a tunnel and connects its streams to the service",
@@ -95,11 +97,21 @@ export const carrier: readonly KitCase[] = [
         const [session] = carriers.open;
         if (session === undefined) return;
         const streams = Array.from({ length: 8 }, () => openStream(session, TUNNEL));
-        await stage.due("C3.1", "200 on each of eight streams, and the service's first bytes", () => streams.every(({ status, text }) => status === 200 && text === "hello;"), OPEN_MS);
+        await stage.due(
+          "C3.1",
+          "200 on each of eight streams, and the service's first bytes",
+          () => streams.every(({ status, text }) => status === 200 && text === "hello;"),
+          OPEN_MS,
+        );
         for (const [n, { stream }] of streams.entries()) stream.write(`abc${n}`);
         await stage.due("C3.1", "what the service answers, each on its own stream", () => streams.every(({ text }, n) => text === `hello;ABC${n}`), OPEN_MS);
         const reports = () => stage.gateway.state.reports.flatMap(({ tunnels }) => tunnels);
-        await stage.due("C1.2", "the tunnel as up, in a report", () => reports().some((tunnel) => tunnel["tunnelId"] === TUNNEL && tunnel["state"] === "up"), 70_000);
+        await stage.due(
+          "C1.2",
+          "the tunnel as up, in a report",
+          () => reports().some((tunnel) => tunnel["tunnelId"] === TUNNEL && tunnel["state"] === "up"),
+          70_000,
+        );
       } finally {
         server.close();
       }
@@ -117,7 +129,12 @@ export const carrier: readonly KitCase[] = [
         const [session] = carriers.open;
         if (session === undefined) return;
         const down = openStream(session, TUNNEL);
-        await stage.due("C3.2", "502 with mooring-reason refused, for a service that is not there", () => down.status === 502 && down.reason === "refused", OPEN_MS);
+        await stage.due(
+          "C3.2",
+          "502 with mooring-reason refused, for a service that is not there",
+          () => down.status === 502 && down.reason === "refused",
+          OPEN_MS,
+        );
         for (const authority of ["tun_unknown", `127.0.0.1:${port}`, "something-else"]) {
           const unknown = openStream(session, authority);
           await stage.due("C3.3", `404 with mooring-reason unknown, for ${authority}`, () => unknown.status === 404 && unknown.reason === "unknown", OPEN_MS);

@@ -1,8 +1,8 @@
-// Suite core, third part: heartbeats, waits after the end of a connection, and gateways that are newer than the agent.
+// Suite core, fourth part: heartbeats, waits after the end of a connection, and gateways that are newer than the agent.
 import { QUICK } from "../gateway/conduct.ts";
 import { REFUSALS } from "../gateway/kit-gateway.ts";
 import type { KitSession } from "../gateway/kit-session.ts";
-import { foreignReply, type Reply } from "../gateway/reply.ts";
+import { foreignReply, type KitReply } from "../gateway/reply.ts";
 import type { KitCase } from "../kit-case.ts";
 import type { Stage } from "../stage.ts";
 
@@ -34,7 +34,12 @@ export const coreWaits: readonly KitCase[] = [
       const running = stage.effect("long", 3_500);
       await stage.due("R6.1", "five heartbeats at an interval of a second", () => beatsOf(session).length >= 5, 9_000);
       const gaps = gapsOf(beatsOf(session));
-      stage.expect(gaps.every((ms) => ms >= 800), "R6.1", "at least 0.9 s between two heartbeats", gaps);
+      stage.expect(
+        gaps.every((ms) => ms >= 800),
+        "R6.1",
+        "at least 0.9 s between two heartbeats",
+        gaps,
+      );
       stage.expect(running.final === null || beatsOf(session).length >= 4, "R6.3", "heartbeats while a command runs", gaps);
       session.send("config", { heartbeat: { intervalSec: 60, jitterPct: 10, graceMs: 500 } });
       await stage.pass(1_300);
@@ -95,7 +100,7 @@ export const coreWaits: readonly KitCase[] = [
       const told = await waitedAfter(stage, (session) => session.close(4600, "from_tomorrow;ra=1.5"), "R9.1", 6_000);
       stage.expect(told >= 1_495, "R9.1", "1.5 s, as ra= says", `${Math.round(told)} ms`);
       // From 4500 on without: stop, and ask. Only the gateway's own 200 counts.
-      const replies: Reply[] = [foreignReply(200), REFUSALS.forbidden(1)];
+      const replies: KitReply[] = [foreignReply(200), REFUSALS.forbidden(1)];
       let refused = 0;
       gateway.conduct.onCall = ({ path }) => {
         if (path !== "/v1/agent/me" && !path.endsWith("/commands")) return null;
@@ -120,7 +125,13 @@ export const coreWaits: readonly KitCase[] = [
     run: async (stage) => {
       const { conduct } = stage.gateway;
       const tomorrow = { "x-tomorrow": { deep: [1, { er: null }] }, __proto: "x", emoji: "🙂" };
-      conduct.welcome = { ...QUICK, ...tomorrow, capabilities: ["journal.v9", "dance.v1"], heartbeat: { ...QUICK.heartbeat, ...tomorrow }, sleep: { deep: true } };
+      conduct.welcome = {
+        ...QUICK,
+        ...tomorrow,
+        capabilities: ["journal.v9", "dance.v1"],
+        heartbeat: { ...QUICK.heartbeat, ...tomorrow },
+        sleep: { deep: true },
+      };
       conduct.readyMore = { ...tomorrow, reconcile: [{ commandId: "cmd_nobody_knows", action: "teleport", ...tomorrow }] };
       conduct.heartbeatMore = { ...tomorrow, resend: ["cmd_nobody_knows"] };
       conduct.answerAck = (_ack, stored) => ({ data: { ...stored, ...tomorrow, result: "applied-and-more" } });
@@ -139,11 +150,16 @@ export const coreWaits: readonly KitCase[] = [
   {
     id: "FORWARD-2",
     title: "works without what may be missing, with any id, and with numbers that are none",
-    rules: ["R0.1", "R0.2", "R0.3", "R5.10"],
+    rules: ["R0.1", "R0.2", "R0.3", "R5.8"],
     seconds: 10,
     run: async (stage) => {
       const { conduct, book } = stage.gateway;
-      conduct.welcome = { heartbeat: { intervalSec: "often", jitterPct: -5, graceMs: null }, ack: { resendMs: "NaN" }, limits: null, reconnect: { ...QUICK.reconnect, firstWindowMs: 150.5, stableAfterSec: [] } };
+      conduct.welcome = {
+        heartbeat: { intervalSec: "often", jitterPct: -5, graceMs: null },
+        ack: { resendMs: "NaN" },
+        limits: null,
+        reconnect: { ...QUICK.reconnect, firstWindowMs: 150.5, stableAfterSec: [] },
+      };
       const first = await stage.open();
       // No delivery, no payload, no requiresAck.
       const bare = await stage.final(stage.queue("test.effect", undefined, { isBare: true }), "R0.1");
@@ -155,14 +171,20 @@ export const coreWaits: readonly KitCase[] = [
       }
       first.send("config", { heartbeat: { intervalSec: 0.5 } });
       await stage.due("R0.3", "heartbeats at an interval that is a fraction", () => beatsOf(first).length >= 3, 8_000);
-      for (const text of ["not json", "[]", "null", '{"op":17,"id":"s99","data":{}}', '{"op":"command","id":"s98"}', '{"op":"ack_ok","id":"s97","data":null}']) first.sendText(text);
+      for (const text of ["not json", "[]", "null", '{"op":17,"id":"s99","data":{}}', '{"op":"command","id":"s98"}', '{"op":"ack_ok","id":"s97","data":null}'])
+        first.sendText(text);
       await stage.pass(1_500);
-      stage.expect(stage.agent.ended === null, "R5.10", "an agent that survives frames of no meaning", stage.agent.ended);
-      const result = await stage.due("R5.10", "a command after such frames", () => {
-        const order = book.orders.get("cmd_after_nonsense") ?? stage.effect("after-nonsense", 0, { commandId: "cmd_after_nonsense" });
-        return order.final;
-      }, 15_000);
-      stage.expect(result.status === "succeeded", "R5.10", "succeeded", result);
+      stage.expect(stage.agent.ended === null, "R5.8", "an agent that survives frames of no meaning", stage.agent.ended);
+      const result = await stage.due(
+        "R5.8",
+        "a command after such frames",
+        () => {
+          const order = book.orders.get("cmd_after_nonsense") ?? stage.effect("after-nonsense", 0, { commandId: "cmd_after_nonsense" });
+          return order.final;
+        },
+        15_000,
+      );
+      stage.expect(result.status === "succeeded", "R5.8", "succeeded", result);
     },
   },
 ];

@@ -1,10 +1,10 @@
 // The app that the kit orders, and what it asks it.
 import { request } from "node:http";
-import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
 import type { z } from "zod";
-import type { Order } from "../gateway/order-book.ts";
 import { ReportedApp } from "../../records/apps/app-spec.ts";
+import type { KitOrder } from "../gateway/order-book.ts";
 import type { Stage } from "../stage.ts";
 
 export const APP_MS = 25_000;
@@ -71,7 +71,10 @@ export const askApp = (port: number, path: string): Promise<string | null> =>
       });
       response.on("end", () => resolve(response.statusCode === 200 ? text : null)).on("error", () => resolve(null));
     });
-    call.on("error", () => resolve(null)).on("timeout", () => call.destroy()).end();
+    call
+      .on("error", () => resolve(null))
+      .on("timeout", () => call.destroy())
+      .end();
   });
 
 /** Waits until the app answers, as after a crash. */
@@ -80,14 +83,19 @@ export const untilAppAnswers = async (stage: Stage, rule: string, port: number):
   const ask = async (): Promise<void> => {
     answers = (await askApp(port, "/health")) !== null;
   };
-  await stage.due(rule, `an answer of the app at port ${port}`, () => {
-    void ask();
-    return answers;
-  }, APP_MS);
+  await stage.due(
+    rule,
+    `an answer of the app at port ${port}`,
+    () => {
+      void ask();
+      return answers;
+    },
+    APP_MS,
+  );
 };
 
 /** Orders a change under the next version of the desired state, in which the app then stands. */
-export const orderApp = (stage: Stage, type: string, app: ReturnType<typeof wanted>): Order => {
+export const orderApp = (stage: Stage, type: string, app: ReturnType<typeof wanted>): KitOrder => {
   const { desired } = stage.gateway.state;
   desired.version += 1;
   desired.apps = [...desired.apps.filter((each) => (each as { appId: string }).appId !== app.appId), app];
@@ -96,7 +104,11 @@ export const orderApp = (stage: Stage, type: string, app: ReturnType<typeof want
 };
 
 /** The app in the output of a final ack. */
-export const appIn = async (stage: Stage, order: Order, rule: string): Promise<{ readonly status: string; readonly code: string | undefined; readonly app: SeenApp }> => {
+export const appIn = async (
+  stage: Stage,
+  order: KitOrder,
+  rule: string,
+): Promise<{ readonly status: string; readonly code: string | undefined; readonly app: SeenApp }> => {
   const ack = await stage.final(order, rule, APP_MS);
   const parsed = ReportedApp.safeParse((ack.output as { app?: unknown } | undefined)?.app);
   stage.expect(parsed.success, rule, "the app as it is, in the output", ack);
@@ -104,14 +116,14 @@ export const appIn = async (stage: Stage, order: Order, rule: string): Promise<{
   return { status: ack.status, code: ack.code, app: parsed.data };
 };
 
-/** A report that fits. */
-export const reported = (stage: Stage, rule: string, what: string, fits: (app: SeenApp) => boolean, appId = APP_ID): Promise<SeenApp> =>
-  stage.due(rule, what, () => {
-    const app = stage.gateway.state.reports.at(-1)?.apps.find((each) => each.appId === appId);
-    return app !== undefined && fits(app) ? app : null;
-  }, APP_MS);
+/** An app in the latest report. */
+export const reported = (stage: Stage, rule: string, what: string, fits: (app: SeenApp) => boolean): Promise<SeenApp> =>
+  stage.due(rule, what, () => stage.gateway.state.reports.at(-1)?.apps.find(fits), APP_MS);
 
 export const deployed = async (stage: Stage, app: ReturnType<typeof wanted>): Promise<void> => {
   const { status, app: seen } = await appIn(stage, orderApp(stage, "app.deploy", app), "A4.1");
-  stage.expect(status === "succeeded" && seen.state === "running" && seen.health === "healthy", "A4.1", "succeeded, with the app running and healthy", { status, seen });
+  stage.expect(status === "succeeded" && seen.state === "running" && seen.health === "healthy", "A4.1", "succeeded, with the app running and healthy", {
+    status,
+    seen,
+  });
 };

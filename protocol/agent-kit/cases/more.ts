@@ -1,6 +1,6 @@
 // Suite more: several commands at once, lists of what is in flight, progress and cancel.
 import type { KitSession } from "../gateway/kit-session.ts";
-import type { Order } from "../gateway/order-book.ts";
+import type { KitOrder } from "../gateway/order-book.ts";
 import { accept } from "../gateway/reply.ts";
 import type { KitCase } from "../kit-case.ts";
 import type { Stage } from "../stage.ts";
@@ -11,13 +11,13 @@ const RUN_MS = 10_000;
 const announces = (stage: Stage, { hello }: KitSession, capability: string, rule: string): void =>
   stage.expect(hello?.capabilities.includes(capability) === true, rule, `the capability ${capability}`, hello?.capabilities);
 const begins = (stage: Stage, key: string): Promise<boolean> => stage.due("R7.1", `the effect ${key} begins`, () => stage.ran(key).begun > 0, RUN_MS);
-const latest = ({ acks }: Order) => acks.at(-1)?.ack.status;
-const cancel = (session: KitSession, { commandId }: Pick<Order, "commandId">): string =>
+const latest = ({ acks }: KitOrder) => acks.at(-1)?.ack.status;
+const cancel = (session: KitSession, { commandId }: Pick<KitOrder, "commandId">): string =>
   session.send("cancel", { commandId, reason: "no longer needed", deadline: "2099-01-01T00:00:00.000Z" });
-const answersTo = (stage: Stage, order: Order, from: number): Promise<string> =>
+const answersTo = (stage: Stage, order: KitOrder, from: number): Promise<string> =>
   stage.due("R14.1", `an answer to the cancel of ${order.commandId}`, () => (order.acks.length > from ? latest(order) : null), RUN_MS);
 
-export const more: readonly KitCase[] = [
+export const moreCases: readonly KitCase[] = [
   {
     id: "MORE-1",
     title: "lists every command whose result is not confirmed",
@@ -38,7 +38,9 @@ export const more: readonly KitCase[] = [
       await stage.kill();
       const third = await stage.open();
       const after = new Map(third.hello?.inFlight.map(({ commandId, status }) => [commandId, status]));
-      stage.expect(after.get(running.commandId) === "failed" && after.has(ended.commandId), "R12.1", "both commands after a kill, one of them failed", [...after]);
+      stage.expect(after.get(running.commandId) === "failed" && after.has(ended.commandId), "R12.1", "both commands after a kill, one of them failed", [
+        ...after,
+      ]);
     },
   },
   {
@@ -141,9 +143,19 @@ export const more: readonly KitCase[] = [
       const tells = order.acks.filter(({ ack }) => ack.progress !== undefined);
       stage.expect(tells.length > 0, "R13.1", "progress of an effect of 3.5 s", "none");
       const shares = tells.map(({ ack }) => ack.progress?.pct ?? 0);
-      stage.expect(shares.every((pct, n) => n === 0 || pct >= (shares[n - 1] ?? 0)), "R13.1", "the newest progress, never an older one", shares);
+      stage.expect(
+        shares.every((pct, n) => n === 0 || pct >= (shares[n - 1] ?? 0)),
+        "R13.1",
+        "the newest progress, never an older one",
+        shares,
+      );
       const end = order.acks.findIndex(({ ack }) => ack.status === "succeeded");
-      stage.expect(order.acks.slice(end).every(({ ack }) => ack.progress === undefined), "R13.1", "no progress after the result", order.acks.slice(end).map(({ ack }) => ack.status));
+      stage.expect(
+        order.acks.slice(end).every(({ ack }) => ack.progress === undefined),
+        "R13.1",
+        "no progress after the result",
+        order.acks.slice(end).map(({ ack }) => ack.status),
+      );
       stage.expect(tells.length <= 40, "R13.1", "at most ten a second", tells.length);
     },
   },
@@ -157,7 +169,12 @@ export const more: readonly KitCase[] = [
       const session = await stage.open();
       const order = stage.effect("running", 6_000);
       await begins(stage, "running");
-      await stage.due("R12.3", "the command in a heartbeat's inFlight", () => session.frames.some(({ frame }) => frame.op === "heartbeat" && frame.data.inFlight?.includes(order.commandId)), 8_000);
+      await stage.due(
+        "R12.3",
+        "the command in a heartbeat's inFlight",
+        () => session.frames.some(({ frame }) => frame.op === "heartbeat" && frame.data.inFlight?.includes(order.commandId)),
+        8_000,
+      );
       const ended = stage.effect("ended");
       await stage.final(ended);
       await stage.pass(300);
@@ -182,13 +199,19 @@ export const more: readonly KitCase[] = [
         // Answered by the second heartbeat of this command only, so that a hasty agent shows itself.
         const lastMs = unanswered.get(commandId);
         const nowMs = stage.time.elapsedMs();
-        if (lastMs !== undefined && nowMs - lastMs < 300 && twice === null) twice = `${commandId}: ${status} ${Math.round(nowMs - lastMs)} ms after an ack without an answer`;
+        if (lastMs !== undefined && nowMs - lastMs < 300 && twice === null)
+          twice = `${commandId}: ${status} ${Math.round(nowMs - lastMs)} ms after an ack without an answer`;
         if (status === "succeeded") return { data: stored };
         unanswered.set(commandId, nowMs);
         return null;
       };
       const orders = Array.from({ length: most }, (_, n) => stage.effect(`p${n}`, 1_500));
-      await stage.due("R11.1", `${most} effects that have begun and not ended`, () => orders.every((_, n) => stage.ran(`p${n}`).begun === 1) && orders.every((_, n) => stage.ran(`p${n}`).ended === 0), RUN_MS);
+      await stage.due(
+        "R11.1",
+        `${most} effects that have begun and not ended`,
+        () => orders.every((_, n) => stage.ran(`p${n}`).begun === 1) && orders.every((_, n) => stage.ran(`p${n}`).ended === 0),
+        RUN_MS,
+      );
       for (const order of orders) await stage.final(order, "R7.3", RUN_MS);
       stage.expect(twice === null, "R11.3", "the next ack of a command when the previous one was answered, or after resendMs", twice);
     },

@@ -6,7 +6,8 @@ import type { Stage } from "../stage.ts";
 
 const RUN_MS = 12_000;
 
-export const pollsOf = ({ gateway }: Stage, status = 200) => gateway.calls.filter((call) => call.method === "GET" && /^\/v1\/devices\/[^/]+\/commands$/.test(call.path) && call.status === status);
+export const pollsOf = ({ gateway }: Stage, status = 200) =>
+  gateway.calls.filter((call) => call.method === "GET" && /^\/v1\/devices\/[^/]+\/commands$/.test(call.path) && call.status === status);
 export const isAck = ({ path }: Pick<HeardCall, "path">): boolean => path.endsWith("/ack");
 const gapsOf = (calls: readonly HeardCall[]): readonly number[] => calls.slice(1).map(({ atMs }, n) => Math.round(atMs - (calls[n]?.atMs ?? 0)));
 
@@ -21,11 +22,11 @@ export const loseSockets = async (stage: Stage): Promise<void> => {
   await stage.due("R15.3", "a poll within the interval of welcome (1 s)", () => pollsOf(stage).length > 0, RUN_MS);
 };
 
-export const poll: readonly KitCase[] = [
+export const pollCases: readonly KitCase[] = [
   {
     id: "POLL-1",
     title: "polls at the interval that each answer names",
-    rules: ["R15.3", "R15.4"],
+    rules: ["R15.1", "R15.2", "R15.3", "R15.4"],
     seconds: 12,
     run: async (stage) => {
       const { conduct } = stage.gateway;
@@ -34,7 +35,12 @@ export const poll: readonly KitCase[] = [
       const from = pollsOf(stage).length;
       await stage.due("R15.3", "three polls more", () => pollsOf(stage).length >= from + 3, RUN_MS);
       const gaps = gapsOf(pollsOf(stage).slice(from));
-      stage.expect(gaps.every((ms) => ms >= 1_300), "R15.3", "1.5 s and 10 % at most less between two polls", gaps);
+      stage.expect(
+        gaps.every((ms) => ms >= 1_300),
+        "R15.3",
+        "1.5 s and 10 % at most less between two polls",
+        gaps,
+      );
       conduct.pollSeconds = 0.5;
       const slow = pollsOf(stage).length;
       await stage.due("R15.3", "five polls within 5 s at an interval of half a second", () => pollsOf(stage).length >= slow + 5, 6_000);
@@ -53,7 +59,12 @@ export const poll: readonly KitCase[] = [
       const plan = [refuseCall(429, "RATE_LIMIT_EXCEEDED", { retryAfter: 2.5 }), foreignReply(200), foreignReply(403)];
       stage.gateway.conduct.onCall = (call) => (/\/commands$/.test(call.path) ? (plan.shift() ?? null) : null);
       const limited = await stage.due("R15.3", "a poll", () => pollsOf(stage, 429)[0], RUN_MS);
-      const next = await stage.due("R9.1", "the next poll", () => stage.gateway.calls.find(({ path, atMs }) => /\/commands$/.test(path) && atMs > limited.atMs), RUN_MS);
+      const next = await stage.due(
+        "R9.1",
+        "the next poll",
+        () => stage.gateway.calls.find(({ path, atMs }) => /\/commands$/.test(path) && atMs > limited.atMs),
+        RUN_MS,
+      );
       stage.expect(next.atMs - limited.atMs >= 2_495, "R9.1", "the 2.5 s of Retry-After", `${Math.round(next.atMs - limited.atMs)} ms`);
       const result = await stage.final(stage.effect("after-all"), "R0.5", RUN_MS);
       stage.expect(result.status === "succeeded", "R0.5", "polls that go on after answers of a proxy", result);
@@ -90,7 +101,12 @@ export const poll: readonly KitCase[] = [
         return { status: 200, text: "", isCut: true };
       };
       const order = stage.effect("polled");
-      await stage.due("R7.3", "the result three times", () => stage.gateway.calls.filter((call) => isAck(call) && call.json?.["status"] === "succeeded").length >= 3, RUN_MS);
+      await stage.due(
+        "R7.3",
+        "the result three times",
+        () => stage.gateway.calls.filter((call) => isAck(call) && call.json?.["status"] === "succeeded").length >= 3,
+        RUN_MS,
+      );
       const { begun } = stage.ran("polled");
       stage.expect(begun === 1, "R7.1", "the effect once, although the command was polled again", begun);
       stage.expect(order.final?.status === "succeeded", "R7.3", "succeeded", order.final);

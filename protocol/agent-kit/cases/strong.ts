@@ -23,7 +23,7 @@ const offerSecret = ({ gateway }: Stage): void => {
 const usesNewSecret = (stage: Stage): Promise<boolean> =>
   stage.due("R18.1", "a request that is signed with the new secret", () => stage.gateway.rules.secrets.length === 1, RUN_MS);
 
-export const strong: readonly KitCase[] = [
+export const strongCases: readonly KitCase[] = [
   {
     id: "STRONG-1",
     title: "signs upgrade and calls with v2 too, and says so",
@@ -54,7 +54,12 @@ export const strong: readonly KitCase[] = [
       };
       await stage.final(stage.effect("repeated"), "R7.3", RUN_MS);
       const nonces = [...stage.gateway.upgrades, ...stage.gateway.calls].map(({ headers }) => headers.get("x-svc-nonce")?.[0] ?? "");
-      stage.expect(nonces.every((nonce) => /^[\w-]{22}$/.test(nonce)), "R16.1", "nonces of 22 characters", nonces.find((nonce) => !/^[\w-]{22}$/.test(nonce)));
+      stage.expect(
+        nonces.every((nonce) => /^[\w-]{22}$/.test(nonce)),
+        "R16.1",
+        "nonces of 22 characters",
+        nonces.find((nonce) => !/^[\w-]{22}$/.test(nonce)),
+      );
       stage.expect(new Set(nonces).size === nonces.length, "R16.1", "as many nonces as requests", `${new Set(nonces).size} of ${nonces.length}`);
     },
   },
@@ -67,11 +72,16 @@ export const strong: readonly KitCase[] = [
       await stage.open();
       await stage.final(stage.effect("first"));
       await stage.kill();
-      const session = await stage.open();
+      const session = await stage.open({ rule: "R16.3" });
       blockSockets(stage, session);
       await stage.final(stage.effect("second"), "R16.3", RUN_MS);
       const refused = stage.gateway.calls.filter(({ status }) => status === 401);
-      stage.expect(refused.length === 0, "R16.3", "no request with v1 only, after a start too", refused.map(({ path }) => path));
+      stage.expect(
+        refused.length === 0,
+        "R16.3",
+        "no request with v1 only, after a start too",
+        refused.map(({ path }) => path),
+      );
     },
   },
   {
@@ -87,10 +97,20 @@ export const strong: readonly KitCase[] = [
       const second = await stage.session(1, { rule: "R17.1" });
       stage.expect(second.hello?.handoffFrom === first.sessionId, "R17.2", `handoffFrom ${first.sessionId}`, second.hello?.handoffFrom);
       stage.expect(second.hello?.instanceId === first.hello?.instanceId, "R17.2", "the same instanceId", second.hello?.instanceId);
-      stage.expect((first.closed?.atMs ?? Number.POSITIVE_INFINITY) > (second.readyAtMs ?? 0), "R17.1", "the first connection open until the second is ready", first.closed);
+      stage.expect(
+        (first.closed?.atMs ?? Number.POSITIVE_INFINITY) > (second.readyAtMs ?? 0),
+        "R17.1",
+        "the first connection open until the second is ready",
+        first.closed,
+      );
       await stage.due("R17.3", "goodbye with reason handoff on the first connection, and its end", () => saysGoodbye(first) && first.closed !== null);
       const result = await stage.final(order, "R17.3", RUN_MS);
-      stage.expect(result.status === "succeeded" && order.acks.at(-1)?.session === 1, "R17.3", "the result over the second connection", order.acks.map(({ session }) => session));
+      stage.expect(
+        result.status === "succeeded" && order.acks.at(-1)?.session === 1,
+        "R17.3",
+        "the result over the second connection",
+        order.acks.map(({ session }) => session),
+      );
       await stage.pass(1_500);
       stage.expect(stage.gateway.upgrades.length === 2, "R17.3", "no further connection", stage.gateway.upgrades.length - 2);
     },
@@ -145,12 +165,12 @@ export const strong: readonly KitCase[] = [
       const order = stage.queue("svc.rotate-secret", {});
       await stage.due("R18.1", "GET /v1/devices/{deviceId}/secrets", () => stage.gateway.calls.some(({ path }) => path.endsWith("/secrets")), RUN_MS);
       await stage.due("R18.2", "the end of the killed agent", () => stage.agent.ended);
-      await stage.open();
+      await stage.open({ rule: "R18.2" });
       await stage.final(order, "R8.4", RUN_MS);
       const again = stage.queue("svc.rotate-secret", {});
       await usesNewSecret(stage);
       await stage.kill();
-      const session = await stage.open();
+      const session = await stage.open({ rule: "R18.2" });
       const result = await stage.final(again, "R18.1", RUN_MS);
       stage.expect(["succeeded", "failed"].includes(result.status), "R18.1", "a result of the rotation", result);
       const good = await stage.final(stage.effect("signed-anew"));

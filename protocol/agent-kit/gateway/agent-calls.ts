@@ -2,10 +2,10 @@
 import { z } from "zod";
 import { SocketAck } from "../../channel/agent.ts";
 import { ReportedApp } from "../../records/apps/app-spec.ts";
-import { type Finding, shown } from "../verdict.ts";
+import { type BrokenRule, shown } from "../verdict.ts";
 import type { Conduct } from "./conduct.ts";
 import type { OrderBook } from "./order-book.ts";
-import { accept, type HeardCall, headOf, type Reply, refuseCall } from "./reply.ts";
+import { accept, type HeardCall, headerOf, type KitReply, refuseCall } from "./reply.ts";
 import type { KitIdentity } from "./signature-check.ts";
 
 export interface HeardReport {
@@ -31,14 +31,14 @@ export interface DeviceState {
   readonly events: unknown[];
 }
 
-export interface AgentCallsDeps {
+export interface KitCallsDeps {
   readonly identity: KitIdentity;
   readonly url: () => string;
   readonly conduct: Conduct;
   readonly book: OrderBook;
   readonly state: DeviceState;
   readonly nowMs: () => number;
-  readonly fault: (finding: Finding) => void;
+  readonly fault: (finding: BrokenRule) => void;
 }
 
 const Report = z.object({ version: z.int(), apps: z.array(z.unknown()), tunnels: z.array(z.record(z.string(), z.unknown())).default([]) });
@@ -52,12 +52,13 @@ const parseHead = (line: string): Readonly<Record<string, unknown>> => {
   }
 };
 
-export const answerAgentCalls = ({ identity, url, conduct, book, state, nowMs, fault }: AgentCallsDeps): ((call: HeardCall) => Reply) => {
+export const answerAgentCalls = ({ identity, url, conduct, book, state, nowMs, fault }: KitCallsDeps): ((call: HeardCall) => KitReply) => {
   const own = `/v1/devices/${identity.deviceId}`;
-  const cancels = (): readonly string[] => [...book.orders.values()].filter((order) => order.cancelRequested && order.final === null).map(({ commandId }) => commandId);
+  const cancels = (): readonly string[] =>
+    [...book.orders.values()].filter((order) => order.cancelRequested && order.final === null).map(({ commandId }) => commandId);
   const stateTag = (): string => `"${state.desired.version}"`;
 
-  const poll = (call: HeardCall): Reply => {
+  const poll = (call: HeardCall): KitReply => {
     const limit = Number(new URLSearchParams(call.query).get("limit") ?? 10);
     book.sendAgain();
     const due = conduct.pushes ? book.due(32).slice(0, limit) : [];
@@ -71,7 +72,7 @@ export const answerAgentCalls = ({ identity, url, conduct, book, state, nowMs, f
     });
     return accept(data, { headers: { "x-svc-poll-interval": String(conduct.pollSeconds) }, beside: { cancel: cancels() } });
   };
-  const ack = (call: HeardCall, commandId: string): Reply => {
+  const ack = (call: HeardCall, commandId: string): KitReply => {
     const parsed = SocketAck.safeParse({ ...call.json, commandId });
     if (!parsed.success) {
       fault({ rule: "R15.1", due: "the data of an ack", seen: shown(call.body) });
@@ -80,31 +81,39 @@ export const answerAgentCalls = ({ identity, url, conduct, book, state, nowMs, f
     if (!book.orders.has(commandId)) return refuseCall(404, "COMMAND_NOT_FOUND");
     return accept(book.take(parsed.data, call.atMs, null));
   };
-  const report = (call: HeardCall): Reply => {
+  const report = (call: HeardCall): KitReply => {
     const parsed = Report.safeParse(call.json);
     if (!parsed.success) {
-      fault({ rule: "R5.8", due: "a report of version and apps", seen: shown(call.body) });
+      fault({ rule: "A5.5", due: "a report of version and apps", seen: shown(call.body) });
       return refuseCall(400, "VALIDATION_FAILED");
     }
     const apps = parsed.data.apps.map((app) => ReportedApp.safeParse(app));
-    for (const { error } of apps) if (error !== undefined) fault({ rule: "A5.5", due: "an app of the documents in the report", seen: shown(z.prettifyError(error)) });
+    for (const { error } of apps)
+      if (error !== undefined) fault({ rule: "A5.5", due: "an app of the documents in the report", seen: shown(z.prettifyError(error)) });
     state.reports.push({ version: parsed.data.version, apps: apps.flatMap(({ data }) => data ?? []), tunnels: parsed.data.tunnels, atMs: call.atMs });
     return accept({ desiredVersion: state.desired.version, ignored: state.ignored, unusable: [], refused: [] });
   };
-  const desired = (call: HeardCall): Reply => {
-    if (headOf(call, "if-none-match") === stateTag()) return { ...accept(null), status: 304, text: "" };
+  const desired = (call: HeardCall): KitReply => {
+    if (headerOf(call, "if-none-match") === stateTag()) return { ...accept(null), status: 304, text: "" };
     return accept(
-      { version: state.desired.version, hash: "9b2f8f2f0d7c4b1e9b2f8f2f0d7c4b1e", apps: state.desired.apps, tunnels: state.desired.tunnels, carrier: { url: `${url()}/v1/agent/tunnel` }, mesh: { url: `${url()}/v1/agent/mesh`, routes: [] } },
+      {
+        version: state.desired.version,
+        hash: "9b2f8f2f0d7c4b1e9b2f8f2f0d7c4b1e",
+        apps: state.desired.apps,
+        tunnels: state.desired.tunnels,
+        carrier: { url: `${url()}/v1/agent/tunnel` },
+        mesh: { url: `${url()}/v1/agent/mesh`, routes: [] },
+      },
       { headers: { etag: stateTag() } },
     );
   };
-  const logs = (call: HeardCall): Reply => {
+  const logs = (call: HeardCall): KitReply => {
     const [first = "", ...lines] = call.body.split("\n").filter((line) => line !== "");
     state.logs.push({ head: parseHead(first), lines, atMs: call.atMs });
     return accept({ watched: state.watched });
   };
-  const secrets = (): Reply => (state.nextSecret === null ? refuseCall(404, "NOT_FOUND") : accept({ secrets: { DEVICE_TOKEN: state.nextSecret } }));
-  const me = (): Reply =>
+  const secrets = (): KitReply => (state.nextSecret === null ? refuseCall(404, "NOT_FOUND") : accept({ secrets: { DEVICE_TOKEN: state.nextSecret } }));
+  const me = (): KitReply =>
     accept({
       ...identity,
       deploymentId: null,
@@ -112,9 +121,12 @@ export const answerAgentCalls = ({ identity, url, conduct, book, state, nowMs, f
       limits: { requestsPerMinute: 100, heartbeatsPerMinute: 60, maxOutputBytes: 65_536 },
     });
 
-  const fixed: ReadonlyMap<string, (call: HeardCall) => Reply> = new Map([
+  const fixed: ReadonlyMap<string, (call: HeardCall) => KitReply> = new Map([
     ["GET /v1/agent/me", me],
-    ["GET /v1/agent/config", () => accept({ heartbeatSeconds: 1, pollSeconds: conduct.pollSeconds, socketUrl: `${url().replace(/^http/, "ws")}/v1/agent/connect` })],
+    [
+      "GET /v1/agent/config",
+      () => accept({ heartbeatSeconds: 1, pollSeconds: conduct.pollSeconds, socketUrl: `${url().replace(/^http/, "ws")}/v1/agent/connect` }),
+    ],
     [`GET ${own}/commands`, poll],
     [`POST ${own}/heartbeat`, () => accept({ nextHeartbeatSeconds: 1, pendingCommands: 0, cancel: cancels() })],
     [`GET ${own}/secrets`, secrets],

@@ -1,6 +1,6 @@
 // How the kit's gateway behaves in a case. The default is a gateway that does everything right, with short waits.
 import type { HeardAck } from "./order-book.ts";
-import type { HeardCall, Reply } from "./reply.ts";
+import type { HeardCall, KitReply } from "./reply.ts";
 
 export interface SaidAck {
   readonly data: Readonly<Record<string, unknown>>;
@@ -10,9 +10,9 @@ export interface SaidAck {
 
 export interface Conduct {
   /** Answers an upgrade instead of a session; `n` counts upgrades from 0. */
-  onUpgrade: (call: HeardCall, n: number) => Reply | null;
+  onUpgrade: (call: HeardCall, n: number) => KitReply | null;
   /** Answers a call instead of the gateway. */
-  onCall: (call: HeardCall) => Reply | "silence" | null;
+  onCall: (call: HeardCall) => KitReply | "silence" | null;
   /** Fields of `welcome` beside protocol, session, nonce and time. */
   welcome: Readonly<Record<string, unknown>>;
   welcomes: boolean;

@@ -4,13 +4,13 @@ import type { AddressInfo, Socket } from "node:net";
 import { WebSocketServer } from "ws";
 import { CONNECT_PATHS, SUBPROTOCOL } from "../../channel/agent.ts";
 import type { Time } from "../../kit/timers.ts";
-import { type Finding, shown } from "../verdict.ts";
+import { type BrokenRule, shown } from "../verdict.ts";
 import { answerAgentCalls, type DeviceState } from "./agent-calls.ts";
 import { type Conduct, goodConduct } from "./conduct.ts";
 import { type KitSession, openKitSession } from "./kit-session.ts";
 import { createOrderBook, type OrderBook } from "./order-book.ts";
-import { createPairing, type Pairing } from "./pairing-calls.ts";
-import { accept, type HeardCall, headOf, type Reply, refuseCall } from "./reply.ts";
+import { createKitPairing, type KitPairing } from "./pairing-calls.ts";
+import { accept, ELSEWHERE, foreignReply, type HeardCall, headerOf, type KitReply, refuseCall } from "./reply.ts";
 import { createSignatureCheck, type SignatureRules } from "./signature-check.ts";
 
 export const KIT_SECRET = "test-shared-secret-0001";
@@ -21,7 +21,7 @@ export interface KitGateway {
   readonly url: string;
   readonly conduct: Conduct;
   readonly rules: SignatureRules;
-  readonly pairing: Pairing;
+  readonly pairing: KitPairing;
   readonly book: OrderBook;
   readonly state: DeviceState;
   readonly sessions: readonly KitSession[];
@@ -29,7 +29,7 @@ export interface KitGateway {
   readonly calls: readonly (HeardCall & { readonly status: number })[];
   readonly upgrades: readonly HeardCall[];
   /** What the agent did against the documents, whatever the case looks at. */
-  readonly faults: readonly Finding[];
+  readonly faults: readonly BrokenRule[];
   /** The response of pairing. */
   identityText(): Readonly<Record<string, unknown>>;
   /** Takes the sockets of upgrades to other paths. */
@@ -51,7 +51,15 @@ const hear = (request: IncomingMessage, body: string, atMs: number): HeardCall =
     // Not every call has JSON.
   }
   const isObject = typeof json === "object" && json !== null && !Array.isArray(json);
-  return { method: request.method ?? "", path: path.replace(/^\/api\/v1/, "/v1"), query, headers, body, json: isObject ? (json as HeardCall["json"]) : null, atMs };
+  return {
+    method: request.method ?? "",
+    path: path.replace(/^\/api\/v1/, "/v1"),
+    query,
+    headers,
+    body,
+    json: isObject ? (json as HeardCall["json"]) : null,
+    atMs,
+  };
 };
 
 const readBody = async (request: IncomingMessage): Promise<string> => {
@@ -65,7 +73,7 @@ const readBody = async (request: IncomingMessage): Promise<string> => {
 };
 
 /** Writes an answer as it stands: of an upgrade, or one that breaks off. */
-const writeRaw = (socket: Socket, { status, headers = {}, text, isCut }: Reply): void => {
+const writeRaw = (socket: Socket, { status, headers = {}, text, isCut }: KitReply): void => {
   const length = Buffer.byteLength(text) + (isCut ? 1 : 0);
   const lines = Object.entries({ "content-length": String(length), connection: "close", ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${status} Kit\r\n${lines.join("")}\r\n${text}`);
@@ -79,15 +87,30 @@ export interface KitGatewayDeps {
 export const openKitGateway = async ({ time, trace }: KitGatewayDeps): Promise<KitGateway> => {
   const identity = { deviceId: "dev_kit", agentId: "agt_kit", tenantId: "ten_kit" };
   const rules: SignatureRules = { identity, secrets: [KIT_SECRET], clockOffsetMs: 0, needsV2: false, onUse: () => undefined };
-  const [faults, sessions, upgrades, calls, tcp]: [Finding[], KitSession[], HeardCall[], (HeardCall & { status: number })[], Set<Socket>] = [[], [], [], [], new Set()];
-  const fault = (finding: Finding): void => {
+  const [faults, sessions, upgrades, calls, tcp]: [BrokenRule[], KitSession[], HeardCall[], (HeardCall & { status: number })[], Set<Socket>] = [
+    [],
+    [],
+    [],
+    [],
+    new Set(),
+  ];
+  const fault = (finding: BrokenRule): void => {
     trace("fault", finding);
     faults.push(finding);
   };
   const signatures = createSignatureCheck(rules, time, fault);
   const conduct = goodConduct();
   const book = createOrderBook(signatures.nowMs);
-  const state: DeviceState = { desired: { version: 0, apps: [], tunnels: [] }, secrets: {}, nextSecret: null, ignored: [], watched: true, reports: [], logs: [], events: [] };
+  const state: DeviceState = {
+    desired: { version: 0, apps: [], tunnels: [] },
+    secrets: {},
+    nextSecret: null,
+    ignored: [],
+    watched: true,
+    reports: [],
+    logs: [],
+    events: [],
+  };
   let url = "";
   const identityText = () => ({
     device_id: identity.deviceId,
@@ -99,11 +122,16 @@ export const openKitGateway = async ({ time, trace }: KitGatewayDeps): Promise<K
     infrastructure_secrets: { API_URL: url },
     something_new: { from: "a newer gateway" },
   });
-  const pairing = createPairing({ token: KIT_TOKEN, identity: identityText, fault });
+  const pairing = createKitPairing({ token: KIT_TOKEN, identity: identityText, fault });
   const signed = answerAgentCalls({ identity, url: () => url, conduct, book, state, nowMs: signatures.nowMs, fault });
 
-  const replyTo = (call: HeardCall): Reply | "silence" => {
-    if (call.body.includes(KIT_SECRET) || call.query.includes(KIT_SECRET)) fault({ rule: "R1.5", due: "the secret in no request", seen: `${call.method} ${call.path}` });
+  const replyTo = (call: HeardCall): KitReply | "silence" => {
+    if (call.body.includes(KIT_SECRET) || call.query.includes(KIT_SECRET))
+      fault({ rule: "R1.5", due: "the secret in no request", seen: `${call.method} ${call.path}` });
+    if (call.path === ELSEWHERE) {
+      fault({ rule: "R0.6", due: "no redirect is followed", seen: `a call to ${ELSEWHERE}` });
+      return foreignReply(404);
+    }
     const instead = conduct.onCall(call);
     if (instead !== null) return instead;
     const paired = pairing.answer(call);
@@ -121,9 +149,9 @@ export const openKitGateway = async ({ time, trace }: KitGatewayDeps): Promise<K
     if (reply !== "silence") writeRaw(request.socket, reply);
   };
   const sockets = new WebSocketServer({ noServer: true, handleProtocols: () => SUBPROTOCOL, maxPayload: 262_144 });
-  const connect = (request: IncomingMessage, socket: Socket, head: Buffer): void => {
+  const connect = (request: IncomingMessage, socket: Socket, head: Buffer): unknown => {
     const call = hear(request, "", time.elapsedMs());
-    if (!(CONNECT_PATHS as readonly string[]).includes(call.path) && gateway.onOtherUpgrade?.(call, socket, head)) return;
+    if (!(CONNECT_PATHS as readonly string[]).includes(call.path) && gateway.onOtherUpgrade?.(call, socket, head)) return null;
     const n = upgrades.push(call) - 1;
     trace("agent", `upgrade ${call.path}`);
     const refused = conduct.onUpgrade(call, n) ?? signatures.check(call);
@@ -131,9 +159,22 @@ export const openKitGateway = async ({ time, trace }: KitGatewayDeps): Promise<K
       trace("gateway", `${refused.status} ${shown(refused.text)}`);
       return writeRaw(socket, refused);
     }
-    if (!(headOf(call, "sec-websocket-protocol") ?? "").includes(SUBPROTOCOL)) fault({ rule: "R4.2", due: `the subprotocol ${SUBPROTOCOL}`, seen: headOf(call, "sec-websocket-protocol") ?? "none" });
-    sockets.handleUpgrade(request, socket, head, (ws) => {
-      sessions.push(openKitSession({ socket: ws, number: sessions.length, conduct, book, signatures, deviceId: identity.deviceId, elapsedMs: time.elapsedMs, fault, trace }));
+    if (!(headerOf(call, "sec-websocket-protocol") ?? "").includes(SUBPROTOCOL))
+      fault({ rule: "R4.2", due: `the subprotocol ${SUBPROTOCOL}`, seen: headerOf(call, "sec-websocket-protocol") ?? "none" });
+    return sockets.handleUpgrade(request, socket, head, (ws) => {
+      sessions.push(
+        openKitSession({
+          socket: ws,
+          number: sessions.length,
+          conduct,
+          book,
+          signatures,
+          deviceId: identity.deviceId,
+          elapsedMs: time.elapsedMs,
+          fault,
+          trace,
+        }),
+      );
     });
   };
 
@@ -174,7 +215,7 @@ export const openKitGateway = async ({ time, trace }: KitGatewayDeps): Promise<K
 /** A refusal of the gateway for each status that agents meet. */
 export const REFUSALS = {
   unknownAgent: refuseCall(401, "UNAUTHORIZED", { details: { reason: "unknown_agent" } }),
-  forbidden: (retryAfter: number): Reply => refuseCall(403, "FORBIDDEN", { details: { reason: "device_revoked" }, retryAfter }),
-  limited: (retryAfter: number): Reply => refuseCall(429, "RATE_LIMIT_EXCEEDED", { details: { bucket: "connect" }, retryAfter }),
-  unavailable: (retryAfter: number): Reply => refuseCall(503, "SERVICE_UNAVAILABLE", { retryAfter }),
+  forbidden: (retryAfter: number): KitReply => refuseCall(403, "FORBIDDEN", { details: { reason: "device_revoked" }, retryAfter }),
+  limited: (retryAfter: number): KitReply => refuseCall(429, "RATE_LIMIT_EXCEEDED", { details: { bucket: "connect" }, retryAfter }),
+  unavailable: (retryAfter: number): KitReply => refuseCall(503, "SERVICE_UNAVAILABLE", { retryAfter }),
 };

@@ -2,9 +2,9 @@
 import type { RawData, WebSocket } from "ws";
 import type { z } from "zod";
 import { AgentFrame, type Hello, SUBPROTOCOL } from "../../channel/agent.ts";
-import { type Finding, shown } from "../verdict.ts";
+import { type BrokenRule, shown } from "../verdict.ts";
 import type { Conduct } from "./conduct.ts";
-import type { Order, OrderBook } from "./order-book.ts";
+import type { KitOrder, OrderBook } from "./order-book.ts";
 import type { SignatureCheck } from "./signature-check.ts";
 
 export interface HeardFrame {
@@ -25,7 +25,7 @@ export interface KitSession {
   send(op: string, data: unknown, ref?: string): string;
   sendText(text: string): void;
   /** Sends a command, whatever was sent before. */
-  deliver(order: Order): string;
+  deliver(order: KitOrder): string;
   ready(): void;
   /** Sends what is due. */
   push(): void;
@@ -34,7 +34,7 @@ export interface KitSession {
   cut(): void;
 }
 
-export interface SessionDeps {
+export interface KitSessionDeps {
   readonly socket: WebSocket;
   readonly number: number;
   readonly conduct: Conduct;
@@ -42,14 +42,14 @@ export interface SessionDeps {
   readonly signatures: SignatureCheck;
   readonly deviceId: string;
   readonly elapsedMs: () => number;
-  readonly fault: (finding: Finding) => void;
+  readonly fault: (finding: BrokenRule) => void;
   readonly trace: (what: string, data: unknown) => void;
 }
 
 const NONCE = "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA";
 const MOST_A_SECOND = 60;
 
-export const openKitSession = ({ socket, number, conduct, book, signatures, deviceId, elapsedMs, fault, trace }: SessionDeps): KitSession => {
+export const openKitSession = ({ socket, number, conduct, book, signatures, deviceId, elapsedMs, fault, trace }: KitSessionDeps): KitSession => {
   const sessionId = `ses_kit_${number}`;
   const frames: HeardFrame[] = [];
   const ids = new Set<string>();
@@ -68,7 +68,7 @@ export const openKitSession = ({ socket, number, conduct, book, signatures, devi
     sendText(JSON.stringify({ op, id, ts: new Date(signatures.nowMs()).toISOString(), ...(ref === undefined ? {} : { ref }), data }));
     return id;
   };
-  const deliver = (order: Order): string => {
+  const deliver = (order: KitOrder): string => {
     order.attempts += 1;
     order.sentIn = number;
     return send("command", book.frameOf(order));
@@ -90,7 +90,7 @@ export const openKitSession = ({ socket, number, conduct, book, signatures, devi
     book.sendAgain();
     push();
   };
-  const greet = (frame: Extract<AgentFrame, { op: "hello" }>): void => {
+  const greet = (frame: Extract<AgentFrame, { op: "hello" }>): unknown => {
     if (hello !== null) fault({ rule: "R5.2", due: "one hello in a session", seen: "a second one" });
     hello = { ...frame.data, id: frame.id };
     if (!signatures.checkProof(NONCE, frame.data.proof)) {
@@ -98,34 +98,39 @@ export const openKitSession = ({ socket, number, conduct, book, signatures, devi
       return socket.close(4500, "auth_failed");
     }
     if (!frame.data.capabilities.includes("journal.v1")) fault({ rule: "R5.5", due: "the capability journal.v1", seen: shown(frame.data.capabilities) });
-    if (conduct.readies) ready();
+    return conduct.readies && ready();
   };
-  const answer = (frame: AgentFrame): void => {
+  const answer = (frame: AgentFrame): unknown => {
     if (frame.op === "hello") return greet(frame);
     if (readyAtMs === null) return fault({ rule: "R5.2", due: "nothing but hello before ready", seen: frame.op });
     if (frame.op === "heartbeat" && conduct.answersHeartbeats)
       send("heartbeat_ack", { serverTime: new Date(signatures.nowMs()).toISOString(), ...conduct.heartbeatMore }, frame.id);
-    if (frame.op !== "ack") return;
+    if (frame.op !== "ack") return null;
     const stored = book.take(frame.data, elapsedMs(), number);
     const said = conduct.answerAck(frame.data, stored);
     if (said !== null) send("ack_ok", said.data, said.ref ?? frame.id);
-    push();
+    return push();
   };
   const tooMany = (): boolean => {
     const last = frames.at(-1 - MOST_A_SECOND)?.atMs;
     return last !== undefined && elapsedMs() - last < 1_000;
   };
-  const judge = (bytes: RawData, isBinary: boolean): void => {
+  const judge = (bytes: RawData, isBinary: boolean): unknown => {
     const text = bytes.toString();
     trace(`agent ${number}`, text);
     const parsed = isBinary ? null : AgentFrame.safeParse(parseJson(text));
-    if (parsed?.data === undefined) return fault({ rule: "R5.6", due: "frames of the documents", seen: shown(`${text} (${parsed?.error?.issues[0]?.path.join(".") ?? "binary"}: ${parsed?.error?.issues[0]?.message ?? ""})`) });
+    if (parsed?.data === undefined)
+      return fault({
+        rule: "R5.6",
+        due: "frames of the documents",
+        seen: shown(`${text} (${parsed?.error?.issues[0]?.path.join(".") ?? "binary"}: ${parsed?.error?.issues[0]?.message ?? ""})`),
+      });
     const frame = parsed.data;
     if (ids.has(frame.id)) fault({ rule: "R5.7", due: "an id of its own for each frame of a connection", seen: `${frame.id} twice` });
     ids.add(frame.id);
     frames.push({ frame, atMs: elapsedMs() });
     if (tooMany()) fault({ rule: "R0.4", due: "at most 20 frames a second, with bursts of 60", seen: `${MOST_A_SECOND} frames within a second` });
-    answer(frame);
+    return answer(frame);
   };
 
   const session: KitSession = {
@@ -161,7 +166,15 @@ export const openKitSession = ({ socket, number, conduct, book, signatures, devi
     closed = { code, atMs: elapsedMs() };
   });
   socket.on("error", (error) => trace(`agent ${number}`, error.message));
-  if (conduct.welcomes) send("welcome", { protocol: SUBPROTOCOL, sessionId, nonce: NONCE, serverTime: new Date(signatures.nowMs()).toISOString(), capabilities: [], ...conduct.welcome });
+  if (conduct.welcomes)
+    send("welcome", {
+      protocol: SUBPROTOCOL,
+      sessionId,
+      nonce: NONCE,
+      serverTime: new Date(signatures.nowMs()).toISOString(),
+      capabilities: [],
+      ...conduct.welcome,
+    });
   return session;
 };
 

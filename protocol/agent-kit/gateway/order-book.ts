@@ -1,7 +1,8 @@
 // The commands of the kit's gateway: which are due, which are in flight, what the agent acked, as the gateway itself keeps it.
+
+import type { z } from "zod";
 import type { SocketAck } from "../../channel/agent.ts";
 import { toAckStatus } from "../../records/command-ack.ts";
-import type { z } from "zod";
 
 export type HeardAck = z.infer<typeof SocketAck>;
 
@@ -17,7 +18,7 @@ export interface OrderOptions {
   readonly isBare?: true;
 }
 
-export interface Order {
+export interface KitOrder {
   readonly commandId: string;
   readonly type: string;
   readonly payload: unknown;
@@ -35,15 +36,15 @@ export interface Order {
 }
 
 const FINAL: ReadonlySet<string> = new Set(["succeeded", "failed", "rejected", "canceled"]);
-export const isFinal = (status: string): boolean => FINAL.has(toAckStatus(status) ?? "");
+export const endsCommand = (status: string): boolean => FINAL.has(toAckStatus(status) ?? "");
 
 export interface OrderBook {
-  readonly orders: ReadonlyMap<string, Order>;
-  add(type: string, payload: unknown, options?: OrderOptions): Order;
+  readonly orders: ReadonlyMap<string, KitOrder>;
+  add(type: string, payload: unknown, options?: OrderOptions): KitOrder;
   /** The `data` of a command frame. */
-  frameOf(order: Order): Readonly<Record<string, unknown>>;
+  frameOf(order: KitOrder): Readonly<Record<string, unknown>>;
   /** What may be sent next with this credit: lane by lane, in order. */
-  due(credit: number): readonly Order[];
+  due(credit: number): readonly KitOrder[];
   /** Stores an ack, and returns the `data` of its `ack_ok`. */
   take(ack: HeardAck, atMs: number, session: number | null): Readonly<Record<string, unknown>>;
   /** What was sent without an ack is due again. */
@@ -51,15 +52,15 @@ export interface OrderBook {
 }
 
 export const createOrderBook = (nowMs: () => number): OrderBook => {
-  const orders = new Map<string, Order>();
+  const orders = new Map<string, KitOrder>();
   let seq = 0;
-  const inFlight = (): readonly Order[] => [...orders.values()].filter((order) => order.sentIn !== null && order.final === null);
+  const inFlight = (): readonly KitOrder[] => [...orders.values()].filter((order) => order.sentIn !== null && order.final === null);
   return {
     orders,
     add: (type, payload, options = {}) => {
       seq += 1;
       const commandId = options.commandId ?? `cmd_kit_${seq}_${Math.random().toString(36).slice(2, 10)}`;
-      const order: Order = {
+      const order: KitOrder = {
         commandId,
         type,
         payload,
@@ -94,7 +95,7 @@ export const createOrderBook = (nowMs: () => number): OrderBook => {
     due: (credit) => {
       const open = inFlight();
       const busy = new Set(open.map(({ lane }) => lane));
-      const found: Order[] = [];
+      const found: KitOrder[] = [];
       for (const order of orders.values()) {
         if (found.length >= credit - open.length) break;
         if (order.sentIn !== null || order.final !== null || busy.has(order.lane)) continue;
@@ -108,7 +109,7 @@ export const createOrderBook = (nowMs: () => number): OrderBook => {
       if (order === undefined) return { commandId: ack.commandId, status: null, result: "unknown" };
       order.acks.push({ ack, atMs, session });
       const isNew = order.final === null;
-      if (isFinal(ack.status)) order.final ??= ack;
+      if (endsCommand(ack.status)) order.final ??= ack;
       return { commandId: ack.commandId, status: order.final?.status ?? "running", result: isNew ? "applied" : "duplicate" };
     },
     sendAgain: () => {

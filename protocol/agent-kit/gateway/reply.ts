@@ -15,7 +15,7 @@ export interface HeardCall {
   readonly atMs: number;
 }
 
-export interface Reply {
+export interface KitReply {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly text: string;
@@ -27,7 +27,7 @@ const OWN = { "content-type": "application/json", [SIGNATURE_VERSIONS_HEADER]: S
 const meta = { timestamp: "2026-01-02T03:04:05.678Z", requestId: "req_kit" };
 
 /** The gateway did what it was asked. */
-export const accept = (data: unknown, { status = 200, headers = {}, beside = {} }: Partial<OwnReply> = {}): Reply => ({
+export const accept = (data: unknown, { status = 200, headers = {}, beside = {} }: Partial<OwnReply> = {}): KitReply => ({
   status,
   headers: { ...OWN, ...headers },
   text: JSON.stringify({ success: true, data, ...beside, meta }),
@@ -40,7 +40,11 @@ interface OwnReply {
 }
 
 /** The gateway refuses. */
-export const refuseCall = (status: number, code: string, { details = {}, retryAfter }: { details?: Readonly<Record<string, unknown>>; retryAfter?: number } = {}): Reply => ({
+export const refuseCall = (
+  status: number,
+  code: string,
+  { details = {}, retryAfter }: { details?: Readonly<Record<string, unknown>>; retryAfter?: number } = {},
+): KitReply => ({
   status,
   headers: { ...OWN, ...(retryAfter === undefined ? {} : { "retry-after": String(retryAfter) }) },
   text: JSON.stringify({
@@ -57,10 +61,13 @@ export const refuseCall = (status: number, code: string, { details = {}, retryAf
 });
 
 /** The answer of a proxy, a load balancer or a captive portal. */
-export const foreignReply = (status: number, headers: Readonly<Record<string, string>> = {}): Reply => ({
+export const foreignReply = (status: number, headers: Readonly<Record<string, string>> = {}): KitReply => ({
   status,
   headers: { "content-type": "text/html", ...headers },
   text: `<html><body>${status}: this is not the gateway</body></html>`,
 });
 
-export const headOf = (call: Pick<HeardCall, "headers">, name: string): string | undefined => call.headers.get(name)?.[0];
+/** Where a redirect of something in between leads. */
+export const ELSEWHERE = "/elsewhere";
+
+export const headerOf = (call: Pick<HeardCall, "headers">, name: string): string | undefined => call.headers.get(name)?.[0];

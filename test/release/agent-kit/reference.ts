@@ -20,29 +20,27 @@ import {
   systemTime as time,
   toPairedDevice,
 } from "../../../agent-sim/agent/index.ts";
+import { openDeviceHost } from "../../../agent-sim/host/open.ts";
 import { launchAgent, REACHED_GATEWAY, RESTART_CODE } from "../../../agent-sim/update/launcher.ts";
 import { createUpdater } from "../../../agent-sim/update/updater.ts";
 import { openVersions } from "../../../agent-sim/update/versions.ts";
-import { type DeviceHost, openDeviceHost } from "../../../agent-sim/host/open.ts";
 
 /** What a broken agent wraps. */
 export interface Ports {
   readonly options: (options: AgentOptions) => AgentOptions;
-  readonly host: (host: DeviceHost) => DeviceHost;
-  readonly identityText: (text: string) => string;
-  readonly fingerprint: () => string;
+  readonly identityMode: number;
+  readonly enroll: typeof enrollDevice;
   readonly lock: typeof lockState;
   readonly say: (text: string) => void;
-  /** Runs before everything else. */
-  readonly first: () => void;
+  /** Runs before everything else, with the folder of the state. */
+  readonly first: (state: string) => void;
 }
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 export const RIGHT: Ports = {
   options: (options) => options,
-  host: (host) => host,
-  identityText: (text) => text,
-  fingerprint: () => "sha256:kit-reference",
+  identityMode: 0o600,
+  enroll: enrollDevice,
   lock: lockState,
   say,
   first: noop,
@@ -84,13 +82,17 @@ const output: CommandHandler = { long: false, cancelable: false, run: async (pay
 
 const pairInto = async (file: string, ports: Ports): Promise<void> => {
   const [url, enrollmentToken] = [setting("MOORING_URL"), process.env["MOORING_ENROLLMENT_TOKEN"]];
-  const device = { url, name: "kit", fingerprint: ports.fingerprint() };
+  const device = { url, name: "kit", fingerprint: "sha256:kit-reference" };
   const identity =
     enrollmentToken === undefined
-      ? await pairByApproval({ ...device, time, onCode: ({ code, comparison, portalUrl }) => ports.say(`approve ${code} at ${portalUrl} if it shows ${comparison}`) })
-      : await enrollDevice({ ...device, enrollmentToken });
+      ? await pairByApproval({
+          ...device,
+          time,
+          onCode: ({ code, comparison, portalUrl }) => ports.say(`approve ${code} at ${portalUrl} if it shows ${comparison}`),
+        })
+      : await ports.enroll({ ...device, enrollmentToken });
   mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(file, ports.identityText(JSON.stringify(identity)), { mode: 0o600, flag: "wx", flush: true });
+  writeFileSync(file, JSON.stringify(identity), { mode: ports.identityMode, flag: "wx", flush: true });
 };
 
 /** The process that starts the agent's version of the day. */
@@ -98,8 +100,8 @@ const isLauncher = (): boolean => process.env["MOORING_UPDATE_KEY"] !== undefine
 
 export const runReference = async (changed: Partial<Ports> = {}): Promise<void> => {
   const ports: Ports = { ...RIGHT, ...changed };
-  ports.first();
   const [state, file] = [setting("MOORING_STATE"), setting("MOORING_IDENTITY")];
+  ports.first(state);
   const versions = openVersions(join(state, "agent"));
   if (isLauncher()) process.exit(await launchAgent({ versions, installed: process.argv[1] ?? "", args: process.argv.slice(2), trialMs: 10_000, time, say }));
   await ports.lock(join(state, "journal"), time);
@@ -108,7 +110,8 @@ export const runReference = async (changed: Partial<Ports> = {}): Promise<void> 
   const member = toPairedDevice(stored);
   const http = createHttp(setting("MOORING_URL"), 2);
   const programs = process.env["MOORING_KIT_APP"];
-  const host = programs === undefined ? null : ports.host(openDeviceHost({ kind: "process", folder: join(state, "host"), time, seed: 1, deviceId: member.deviceId, programs, say }));
+  const host =
+    programs === undefined ? null : openDeviceHost({ kind: "process", folder: join(state, "host"), time, seed: 1, deviceId: member.deviceId, programs, say });
   const publicKey = process.env["MOORING_UPDATE_KEY"];
   const restart = (): void => void agent.stop().then(() => process.exit(RESTART_CODE));
   const updater = publicKey === undefined ? null : createUpdater({ versions, publicKey, channel: "stable", time, random: Math.random, say, restart });
@@ -140,4 +143,3 @@ export const runReference = async (changed: Partial<Ports> = {}): Promise<void> 
   updater?.start(agent);
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => void agent.stop().then(() => process.exit(0)));
 };
-
