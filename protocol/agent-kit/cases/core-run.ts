@@ -4,6 +4,8 @@ import type { KitCase } from "../kit-case.ts";
 import type { Stage } from "../stage.ts";
 
 const RUN_MS = 10_000;
+/** Their acks are more than an agent may send at one moment. */
+const MANY = 120;
 
 /** What every command may expect, whatever happened to the agent. */
 export const judgeOrder = (stage: Stage, order: KitOrder, key: string): void => {
@@ -101,6 +103,18 @@ export const coreRun: readonly KitCase[] = [
       stage.hint(misfit.status === "rejected" && misfit.code === "INVALID_PAYLOAD", "R7.5", "rejected with INVALID_PAYLOAD", misfit);
       const good = await stage.final(stage.effect("good"));
       stage.expect(good.status === "succeeded", "R7.5", "an agent that goes on", good);
+    },
+  },
+  {
+    id: "RUN-4",
+    title: "keeps to the gateway's pace when many short commands come",
+    rules: ["R5.10"],
+    seconds: 12,
+    run: async (stage) => {
+      await stage.open();
+      const orders = Array.from({ length: MANY }, (_, n) => [`short-${n}`, stage.effect(`short-${n}`)] as const);
+      await stage.due("R7.3", `a final ack of each of ${MANY} commands`, () => orders.every(([, order]) => order.final !== null), 40_000);
+      for (const [key, order] of orders) judgeOrder(stage, order, key);
     },
   },
   {

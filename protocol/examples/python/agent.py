@@ -13,7 +13,7 @@ connect.MAX_REDIRECTS_ALLOWED = 1  # the first attempt, and no other place
 
 HOUR, OWN, MOST_BYTES = 3600, "x-svc-sig-versions", 2**24
 BEGIN_AGAIN = ("PAIRING_CODE_NOT_FOUND", "PAIRING_CODE_EXPIRED", "PAIRING_ALREADY_ACTIVATED")
-FIGURES = {"heartbeat.intervalSec": 30, "heartbeat.jitterPct": 10, "heartbeat.graceMs": 10000, "ack.resendMs": 15000,
+FIGURES = {"heartbeat.intervalSec": 30, "heartbeat.jitterPct": 10, "heartbeat.graceMs": 10000, "ack.resendMs": 15000, "limits.inboundPerSec": 20,
            "reconnect.baseMs": 1000, "reconnect.capMs": 300000, "reconnect.stableAfterSec": 60, "reconnect.firstWindowMs": 30000}
 
 def log(*words):
@@ -179,14 +179,17 @@ class Agent:
             group, name = key.split(".")
             most = HOUR * 1000 if name.endswith("Ms") else HOUR
             self.figures[key] = number((data.get(group) or {}).get(name), most) or self.figures[key]
-    async def send(self, op, data, **more):
+    async def send(self, op, data, carries=None, **more):
+        now = time.monotonic()
+        self.turn = max(now - 1, self.turn) + 1 / max(1, self.figures["limits.inboundPerSec"])  # a second's frames may go at once
+        await asyncio.sleep(self.turn - now)
         self.frames += 1
+        if carries:
+            self.carries[str(self.frames)] = carries
         await self.socket.send(json.dumps({"op": op, "id": str(self.frames), "data": data, **more}))
     async def tell(self, id, ack):
         if self.ready is not None:
-            if ack is self.journal.entries[id].get("result"):
-                self.carries[str(self.frames + 1)] = id
-            await self.send("ack", {"commandId": id, **ack})
+            await self.send("ack", {"commandId": id, **ack}, id if ack is self.journal.entries[id].get("result") else None)
     async def resend(self):
         while True:
             for id in [id for id, entry in self.journal.entries.items() if "result" in entry and "confirmed" not in entry]:
@@ -256,7 +259,7 @@ class Agent:
 
     # Sections 4 and 9: connections, and how to reconnect.
     async def session(self):  # returns the wait in seconds that the gateway asked for, or None; and whether it says stop
-        self.foreign, self.socket, self.tasks, self.frames, self.carries, self.unanswered = False, None, [], 0, {}, 0
+        self.foreign, self.socket, self.tasks, self.frames, self.carries, self.unanswered, self.turn = False, None, [], 0, {}, 0, 0
         try:
             async with connect(self.url, subprotocols=["mooring-agent.v1"], extra_headers=self.headers(), compression=None,
                                ping_interval=None, open_timeout=15, close_timeout=2, max_size=2**18) as self.socket:

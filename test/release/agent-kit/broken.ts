@@ -107,6 +107,7 @@ const core: Readonly<Record<string, () => Partial<Ports>>> = {
     return wire({ heard, sent: (frame) => (ackOf(frame) !== null && of.get(frame.data["commandId"]) !== session ? [] : [frame]) });
   },
   "RUN-3": () => wire({ sent: (frame) => [ackOf(frame)?.code === "UNSUPPORTED_TYPE" ? changed(frame, { status: "failed" }) : frame] }),
+  "RUN-4": () => wire({ heard: (frame) => [frame.op === "welcome" ? changed(frame, { limits: { inboundPerSec: 100_000 } }) : frame] }),
   "JOURNAL-1": () => options((given) => ({ ...given, capabilities: ["journal.v1"], journal: createMemoryJournal(time.wallMs) })),
   "JOURNAL-2": () => ({
     first: (state) => {
