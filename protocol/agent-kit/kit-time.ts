@@ -13,6 +13,7 @@ export const kitTime: Time = {
 };
 
 const SAMPLE_MS = 100;
+const MOST_SAMPLES = 1_200;
 /** How much of the past a sample keeps. */
 const KEEP = 0.9;
 const LOOK_MS = 10;
@@ -34,15 +35,20 @@ export interface Patience {
   pass(ms: number): Promise<void>;
   /** 1 on an idle machine. */
   readonly load: number;
+  /** By how much two arrivals since then may look closer than they were sent: this process was held up. */
+  heldUpMs(sinceMs: number): number;
   stop(): void;
 }
 
 export const createPatience = (time: Time): Patience => {
   let load = 1;
+  const heldUp: { readonly atMs: number; readonly ms: number }[] = [];
   let cancel = (): void => undefined;
   const sample = (dueMs: number): void => {
-    const late = (time.elapsedMs() - dueMs + SAMPLE_MS) / SAMPLE_MS;
-    load = Math.max(1, KEEP * load + (1 - KEEP) * Math.max(late, wantedShare() ?? 1));
+    const nowMs = time.elapsedMs();
+    heldUp.push({ atMs: nowMs, ms: nowMs - dueMs });
+    if (heldUp.length > MOST_SAMPLES) heldUp.shift();
+    load = Math.max(1, KEEP * load + (1 - KEEP) * Math.max((nowMs - dueMs + SAMPLE_MS) / SAMPLE_MS, wantedShare() ?? 1));
     plan();
   };
   const plan = (): void => {
@@ -64,6 +70,8 @@ export const createPatience = (time: Time): Patience => {
   return {
     until,
     pass: async (ms) => void (await until(() => null, ms)),
+    // What is shorter than a sample may go unseen.
+    heldUpMs: (sinceMs) => SAMPLE_MS + Math.max(0, ...heldUp.filter(({ atMs }) => atMs >= sinceMs).map(({ ms }) => ms)),
     get load() {
       return load;
     },

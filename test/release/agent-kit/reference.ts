@@ -16,7 +16,9 @@ import {
   openFileKeys,
   pairByApproval,
   pause,
+  readBootId,
   StoredIdentity,
+  succeedInstance,
   systemTime as time,
   toPairedDevice,
 } from "../../../agent-sim/agent/index.ts";
@@ -115,6 +117,7 @@ export const runReference = async (changed: Partial<Ports> = {}): Promise<void> 
   const publicKey = process.env["MOORING_UPDATE_KEY"];
   const restart = (): void => void agent.stop().then(() => process.exit(RESTART_CODE));
   const updater = publicKey === undefined ? null : createUpdater({ versions, publicKey, channel: "stable", time, random: Math.random, say, restart });
+  const instances = succeedInstance(join(state, "instance"), readBootId());
   const agent = createAgent(
     ports.options({
       url: setting("MOORING_URL"),
@@ -129,7 +132,10 @@ export const runReference = async (changed: Partial<Ports> = {}): Promise<void> 
       signatureVersion: 2,
       journal: openFileJournal(join(state, "journal"), time.wallMs, { warn: say }),
       handlers: { "test.effect": effect, "test.output": output, ...host?.handlers, ...updater?.handlers },
+      instanceId: instances.instanceId,
+      formerInstanceId: instances.formerInstanceId,
       on: {
+        polled: instances.polled,
         ready: () => {
           say("ready");
           process.send?.(REACHED_GATEWAY);
