@@ -28,6 +28,7 @@ import {
   StateInUse,
   StoredIdentity,
   sayWhileWaiting,
+  succeedInstance,
   systemTime as time,
   toPairedDevice,
 } from "./agent/index.ts";
@@ -220,12 +221,16 @@ const runAgent = async (
   const firstWindowMs = atOnce ? 0 : Math.min(uptime() < MACHINE_STARTS_WITHIN_S ? LONGEST_WAIT_MS : RESTART_WINDOW_MS, connect.coldStartMs ?? 0);
   const now = (): string => new Date(time.wallMs()).toISOString();
   let [connectedSince, lastHeartbeat]: (string | null)[] = [null, null];
+  const bootId = readBootId();
+  const instances = succeedInstance(`${path}.instance`, bootId);
   const agent = createAgent({
+    instanceId: instances.instanceId,
+    formerInstanceId: instances.formerInstanceId,
     url,
     http,
     time,
     random: Math.random,
-    bootId: readBootId(),
+    bootId,
     deviceId: member.deviceId,
     identity: member,
     // `--url` also applies to the socket.
@@ -250,6 +255,7 @@ const runAgent = async (
       heartbeat: () => {
         lastHeartbeat = now();
       },
+      polled: instances.polled,
       executed: (commandId, type) => say(`runs ${type} ${commandId}`),
       settled: ({ commandId, status, result }) => say(`acknowledged ${commandId}: ${status ?? "?"} (${result})`),
       alarm: say,

@@ -48,6 +48,8 @@ export interface AgentOptions {
   readonly fingerprint?: string;
   /** Identifies this process to the gateway; default: random. */
   readonly instanceId?: string;
+  /** The process before it on this machine, which has ended: polls take its place at once. */
+  readonly formerInstanceId?: string | undefined;
   readonly journal: Journal;
   readonly handlers: CommandHandlers;
   readonly http: Http;

@@ -152,6 +152,7 @@ export const createAgent = (given: AgentOptions): Agent => {
     deviceId,
     identity,
     instanceId,
+    formerInstanceId: given.formerInstanceId,
     sign,
     time,
     random,

@@ -24,6 +24,7 @@ export { signer } from "./signing.ts";
 export { socketUrl } from "./socket.ts";
 export { openFileJournal } from "./state/file-journal.ts";
 export { IssuedIdentity, type PairedDevice, StoredIdentity, toPairedDevice } from "./state/identity.ts";
+export { type Instances, succeedInstance } from "./state/instances.ts";
 export { CannotWrite, createJournal, createMemoryJournal, type Journal } from "./state/journal.ts";
 export { createMemoryKeys, type Keys, openFileKeys } from "./state/keys.ts";
 export { lockState, StateInUse } from "./state/state-lock.ts";

@@ -21,6 +21,8 @@ export interface PollingDeps {
   readonly identity: AgentIdentity;
   /** This process, as in `hello`. */
   readonly instanceId: string;
+  /** The process before it, which has ended. */
+  readonly formerInstanceId?: string | undefined;
   readonly time: Time;
   readonly random: Random;
   readonly metrics: AgentMachine["metrics"];
@@ -62,7 +64,7 @@ const Items = z.object({ data: z.array(Polled), cancel: Cancel });
 const HeartbeatAnswer = z.object({ data: z.object({ cancel: Cancel }) });
 const Result = z.object({ data: AckAnswer });
 
-export const createPolling = ({ http, deviceId, identity, instanceId, sign, time, random, metrics, stampMs, on }: PollingDeps): Polling => {
+export const createPolling = ({ http, deviceId, identity, instanceId, formerInstanceId, sign, time, random, metrics, stampMs, on }: PollingDeps): Polling => {
   let everyMs: number | null = null;
   let notBeforeMs = 0;
   /** Another process with this identity is alive until then. Acks may still be sent. */
@@ -70,6 +72,7 @@ export const createPolling = ({ http, deviceId, identity, instanceId, sign, time
   let polling = false;
   let sequence = 0;
   let cancelResume = noop;
+  const instances = { "x-svc-instance-id": instanceId, ...(formerInstanceId === undefined ? {} : { "x-svc-instance-after": formerInstanceId }) };
   const path = `/v1/devices/${encodeURIComponent(deviceId)}`;
 
   const pausePolling = (waitMs: number): void => {
@@ -97,7 +100,7 @@ export const createPolling = ({ http, deviceId, identity, instanceId, sign, time
     if (time.elapsedMs() < notBeforeMs) return null;
     const { secret } = identity;
     const signed = sign({ ...identity, secret }, { method, target: path + suffix, body }, new Date(stampMs()));
-    const headers = method === "GET" ? { ...signed, "x-svc-instance-id": instanceId } : signed;
+    const headers = method === "GET" ? { ...signed, ...instances } : signed;
     const answer = await http.call({ method, path: path + suffix, headers, ...(method === "POST" ? { body } : {}) }).catch((error: unknown) => {
       if (error instanceof NoAnswer) return null;
       throw error;

@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { sumFiles } from "./sums.mjs";
 
 /** The agent starts these as programs, so it unpacks them. */
-const FILES = ["agent-sim/programs", "agent-sim/host/processes"];
+export const FILES = ["agent-sim/programs", "agent-sim/host/processes"];
 
 const ownFiles = (root) =>
   Object.fromEntries(

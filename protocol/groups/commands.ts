@@ -157,7 +157,7 @@ export const commands = group({
     poll: query({
       summary: "Poll for due commands",
       description:
-        "For agents without a socket. Repeating a poll is safe: it returns each command again until you acknowledge it. `cancel` lists the commands to stop, until you acknowledge them or their deadline passes. Send the id of the agent's process in `x-svc-instance-id`: while another process with the same identity holds a socket or polls, the response is 409 `DUPLICATE_IDENTITY` with `Retry-After`. The gateway still accepts acknowledgements.",
+        "For agents without a socket. Repeating a poll is safe: it returns each command again until you acknowledge it. `cancel` lists the commands to stop, until you acknowledge them or their deadline passes. Send the id of the agent's process in `x-svc-instance-id`: while another process with the same identity holds a socket or polls, the response is 409 `DUPLICATE_IDENTITY` with `Retry-After`. The gateway still accepts acknowledgements. A process that knows that the other one has ended names it in `x-svc-instance-after` and takes its place at once.",
       rest: ["GET /devices/{deviceId}/commands", "GET /hosts/{deviceId}/commands"],
       auth: ["agent"],
       permission: "self",
@@ -165,12 +165,13 @@ export const commands = group({
       list: "plain",
       maxWaitSeconds: 50,
       responseHeaders: { "x-svc-poll-interval": "Seconds to wait before the next poll." },
-      headers: { instanceId: "x-svc-instance-id" },
+      headers: { instanceId: "x-svc-instance-id", formerInstanceId: "x-svc-instance-after" },
       input: z.object({
         ...onDevice,
         limit: z.int().min(1).max(50).default(10),
         wait: wait(50, "until a command is due or must be stopped"),
         instanceId: z.string().min(1).max(64).optional().describe("Id of the agent's process, the same as in `hello`."),
+        formerInstanceId: z.string().min(1).max(64).optional().describe("Id of the process before it, which has ended on this machine."),
       }),
       output: z.object({ items: z.array(PolledCommand), cancel: z.array(CommandId) }),
       errors: ["DUPLICATE_IDENTITY"],

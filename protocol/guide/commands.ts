@@ -60,14 +60,19 @@ export const commands: Guide<"commands"> = {
   },
   types: {
     description:
-      "Describes every type that this gateway knows: schemas, default deadlines and the permission that it needs. A caller may queue any other type too; it gets a day to be delivered and 15 minutes to run.",
+      "Describes every type whose payload and output the gateway knows: schemas, default deadlines and the permission that it needs. A caller may queue any other type too: what it means is a matter of the caller and the agent, and unless the gateway has rules for it, it gets a day to be delivered and 15 minutes to run.",
     output: {
       items: [
         {
           type: "restart-app",
-          summary: null,
+          summary: "Restarts an app that the agent runs by its own means.",
           payload: { type: "object", properties: { appId: { type: "string", minLength: 1, maxLength: 128 } }, additionalProperties: {} },
-          output: null,
+          output: {
+            type: "object",
+            properties: { appId: { type: "string" }, state: { type: "string" }, restarts: { type: "integer", minimum: 0 } },
+            required: ["appId", "state", "restarts"],
+            additionalProperties: {},
+          },
           risk: "change",
           ttlSeconds: 3_600,
           executionTimeoutSeconds: 900,

@@ -79,9 +79,9 @@ export type CommandSummary = z.infer<typeof CommandSummary>;
 const JsonSchema = z.record(z.string(), z.unknown());
 export const CommandTypeRecord = z.object({
   type: z.string(),
-  summary: z.string().nullable(),
+  summary: z.string(),
   payload: JsonSchema.describe("JSON Schema of the payload."),
-  output: JsonSchema.nullable().describe("JSON Schema of the output of a command that succeeded; `null` if it is open."),
+  output: JsonSchema.describe("JSON Schema of the output of a command that succeeded."),
   risk: z.enum(["none", "change", "danger"]).describe("`none`: it changes nothing; `danger`: ask before you send it."),
   ttlSeconds: z.int().describe("Delivery deadline, unless the caller sets another."),
   executionTimeoutSeconds: z.int(),

@@ -1,4 +1,7 @@
 // The reference agent without a socket, against a real gateway: it stops canceled commands, and a twin of it gets nothing.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   type Agent,
@@ -8,6 +11,9 @@ import {
   createHttp,
   createMemoryJournal,
   type Http,
+  type Instances,
+  noop,
+  succeedInstance,
   systemTime as time,
 } from "../../agent-sim/agent/index.ts";
 import { eventually } from "../kit/checks/eventually.ts";
@@ -28,7 +34,7 @@ afterAll(async () => {
   await world.close();
 });
 
-const start = ({ deviceId, identity }: Device, executed: (commandId: string) => void): Agent => {
+const start = ({ deviceId, identity }: Device, executed: (commandId: string) => void, instances: Partial<Instances> = {}): Agent => {
   const journal = createMemoryJournal(time.wallMs);
   const options = {
     url: world.url,
@@ -40,7 +46,7 @@ const start = ({ deviceId, identity }: Device, executed: (commandId: string) => 
     random: Math.random,
     handlers: createHandlers({ apps: createApps({ time, random: Math.random }), time }),
   };
-  const agent = createAgent({ ...options, mode: "poll", firstWindowMs: 0, on: { executed } });
+  const agent = createAgent({ ...options, ...instances, mode: "poll", firstWindowMs: 0, on: { executed, polled: () => instances.polled?.() } });
   agents.push(agent);
   agent.start();
   return agent;
@@ -74,4 +80,33 @@ test("a twin that polls executes nothing while the first agent lives, and everyt
   const after = await queue(device, "ping");
   await expectStatus(after, "succeeded");
   expect(executed).toEqual([`first ${before}`, `first ${beside}`, `twin ${after}`]);
+});
+
+test("the successor of a killed agent gets its commands at once on the same boot, and not with a copied disk", async () => {
+  const device = await tenant.device();
+  const file = join(mkdtempSync(join(tmpdir(), "instances-")), "instance");
+  const executed: string[] = [];
+  const first = start(device, noop, succeedInstance(file, "boot-1"));
+  await expectStatus(await queue(device, "ping"), "succeeded");
+  first.kill();
+  expect(succeedInstance(file, "boot-2").formerInstanceId).toBeUndefined();
+  const successor = succeedInstance(file, "boot-1");
+  expect(successor.formerInstanceId).toBeDefined();
+  // By itself it would wait for an hour.
+  await world.sql.query("update device_presence set poll_until = now() + interval '1 hour' where device_id = $1", [device.deviceId]);
+  start(device, (commandId) => executed.push(commandId), successor);
+  const commandId = await queue(device, "ping");
+  await expectStatus(commandId, "succeeded");
+  expect(executed).toEqual([commandId]);
+  rmSync(dirname(file), { recursive: true });
+});
+
+test("an instance whose file is torn or cannot be written has no predecessor", () => {
+  const folder = mkdtempSync(join(tmpdir(), "instances-"));
+  const file = join(folder, "instance");
+  writeFileSync(file, '{"instanceId":"torn');
+  expect(succeedInstance(file, "boot-1").formerInstanceId).toBeUndefined();
+  const unkept = succeedInstance(join(folder, "missing", "instance"), "boot-1");
+  expect(() => unkept.polled()).not.toThrow();
+  rmSync(folder, { recursive: true });
 });

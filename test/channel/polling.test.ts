@@ -14,6 +14,8 @@ afterAll(() => world.close());
 
 const poll = ({ as, deviceId }: Device, process: string | null, query = ""): Promise<Answer> =>
   world.call(as, "GET", `/v1/devices/${deviceId}/commands${query}`, process === null ? {} : { headers: { "x-svc-instance-id": process } });
+const pollAfter = ({ as, deviceId }: Device, process: string, former: string): Promise<Answer> =>
+  world.call(as, "GET", `/v1/devices/${deviceId}/commands`, { headers: { "x-svc-instance-id": process, "x-svc-instance-after": former } });
 const queue = async ({ deviceId }: Device, more: object = {}): Promise<string> =>
   (await world.call(tenant.apiKey, "POST", `/v1/devices/${deviceId}/commands`, { body: { type: "ping", ...more } })).body.data.commandId;
 const ack = ({ as, deviceId }: Device, commandId: string, status: string): Promise<Answer> =>
@@ -89,6 +91,18 @@ describe("with two processes that poll", () => {
     expect((await beat(device, "offline")).status).toBe(200);
     expect((await poll(device, "third")).status).toBe(200);
     expect(await told(device)).toBe(0);
+  });
+
+  test("a successor that names the one that has ended takes its place at once, and a copy of that one is refused and reported", async () => {
+    const device = await tenant.device();
+    await poll(device, "first");
+    expect(idsOf(await pollAfter(device, "second", "zeroth"))).toEqual(DUPLICATE);
+    const commandId = await queue(device);
+    expect(idsOf(await pollAfter(device, "second", "first"))).toEqual([commandId]);
+    expect(await told(device)).toBe(0);
+    expect(idsOf(await poll(device, "first"))).toEqual(DUPLICATE);
+    expect((await pollAfter(device, "second", "first")).status).toBe(200);
+    expect(await told(device)).toBe(1);
   });
 
   test("only one wins if both poll at once", async () => {

@@ -12,6 +12,7 @@ const { scripts } = Package.parse(JSON.parse(readFileSync(join(ROOT, "package.js
 const WORK = new Set([
   "build",
   "build:client",
+  "build:agent",
   "build:agent-kit",
   "check",
   "check:types",

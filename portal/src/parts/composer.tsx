@@ -12,7 +12,7 @@ import { useIntention } from "./intention.ts";
 import css from "./parts.module.css";
 import { type Checked, checkPayload, simpleFields } from "./payload.ts";
 import { PayloadFields } from "./payload-fields.tsx";
-import { riskText, text } from "./text.ts";
+import { text } from "./text.ts";
 
 const numberOf = (fields: FormData, name: string): number | undefined => {
   const typed = String(fields.get(name) ?? "").trim();
@@ -96,8 +96,8 @@ const TypeField = ({ types, value, hint, onChange }: TypeFieldProps) => {
             aria-describedby={hintId}
           />
           <datalist id={suggestions}>
-            {types.map(({ type, summary, risk }) => (
-              <option key={type} value={type} label={summary ?? riskText(risk)} />
+            {types.map(({ type, summary }) => (
+              <option key={type} value={type} label={summary} />
             ))}
           </datalist>
         </>
@@ -164,7 +164,7 @@ const useType = (typed: string) => {
         ? typed === "" || types.data === undefined
           ? undefined
           : text.typeUnknown
-        : `${known.summary ?? ""} ${text.typeFacts(known)}`.trim();
+        : `${known.summary} ${text.typeFacts(known)}`;
   const offered = (types.data?.items ?? []).filter(({ orderedBy, permission }) => orderedBy === "caller" && may(permission));
   return { known, hint, offered, allowed: !ofGateway && !forbidden };
 };

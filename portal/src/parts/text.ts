@@ -34,7 +34,7 @@ const RISKS: Readonly<Record<CommandTypeRecord["risk"], string>> = {
   change: "changes the device",
   danger: "dangerous",
 };
-export const riskText = (risk: CommandTypeRecord["risk"]): string => RISKS[risk];
+const riskText = (risk: CommandTypeRecord["risk"]): string => RISKS[risk];
 
 /** Who did something, as people know them. */
 export const actorText = ({ id, name }: Pick<CommandSummary["actor"], "id" | "name">): string => name ?? id.replace(/^user:/, "");

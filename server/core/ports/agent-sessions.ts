@@ -126,5 +126,8 @@ export interface Evictor {
 /** A poll keeps the device online. */
 export interface PollPresence {
   /** Throws DUPLICATE_IDENTITY while another process uses this identity. */
-  polled(device: DeviceRef, poll: { readonly instanceId: string | null; readonly aliveForMs: number }): Promise<void>;
+  polled(
+    device: DeviceRef,
+    poll: { readonly instanceId: string | null; readonly formerInstanceId?: string | null | undefined; readonly aliveForMs: number },
+  ): Promise<void>;
 }

@@ -186,6 +186,15 @@ describe("summary, batch and types", () => {
       payload: { properties: { command: { type: "string", minLength: 1 } }, required: ["command"] },
     });
     expect(types.get("svc.rotate-secret")).toMatchObject({ orderedBy: "gateway" });
+    for (const { type, summary, payload, output } of types.values())
+      expect([type, summary, payload, output]).toEqual([
+        type,
+        expect.stringMatching(/\w+.*\.$/),
+        expect.objectContaining({ type: "object" }),
+        expect.objectContaining({ type: "object" }),
+      ]);
+    // It has rules of its own, but nobody can say what it gives back.
+    expect(types.has("deploy")).toBe(false);
   });
 
   test("a timeline has the command, names, and what it waits for as fields", async () => {

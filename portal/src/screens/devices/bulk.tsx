@@ -195,7 +195,7 @@ const CommandDialog = ({ count, order, onClose }: CommandDialogProps) => {
               />
               <datalist id={`${id}known`}>
                 {offered.map(({ type: each, summary }) => (
-                  <option key={each} value={each} label={summary ?? ""} />
+                  <option key={each} value={each} label={summary} />
                 ))}
               </datalist>
             </>

@@ -83,16 +83,17 @@ export const createAgentOperations = ({
     readonly limit: number;
     readonly wait: number;
     readonly instanceId?: string | undefined;
+    readonly formerInstanceId?: string | undefined;
   }
 
   /**
    * Claims what is due, or what becomes due while the agent waits. It claims nothing for an agent that has left, nor for one whose identity
    * another process has taken over.
    */
-  const claimOrWait = async (device: DeviceRef, { limit, wait: seconds, instanceId }: PollCall, signal: AbortSignal): Promise<Found> => {
+  const claimOrWait = async (device: DeviceRef, { limit, wait: seconds, instanceId, formerInstanceId }: PollCall, signal: AbortSignal): Promise<Found> => {
     const aliveForMs = (POLLS_MISSED * settings.pollIntervalSeconds + seconds) * 1_000;
     const claimAsHolder = async (): Promise<Found> => {
-      await presence.polled(device, { instanceId: instanceId ?? null, aliveForMs });
+      await presence.polled(device, { instanceId: instanceId ?? null, formerInstanceId, aliveForMs });
       return claimDue(device, limit);
     };
     const wait = waiters.take({ tenantId: device.tenantId, id: device.deviceId }, seconds);

@@ -16,6 +16,8 @@ export interface Contact {
 export interface Poll {
   /** Names the agent's process; null when the agent does not name it. */
   readonly instanceId: string | null;
+  /** A process that has ended, by the word of this one, which takes its place. */
+  readonly formerInstanceId?: string | null | undefined;
   /** How long the process counts as alive without another poll. */
   readonly aliveForMs: number;
 }
@@ -35,7 +37,7 @@ const CONTACT = statement<Contacted>(
   "contact.presence",
   `with before as materialized (
      select device_id, poll_instance_id = $6 and poll_refused_at is not null as contested from device_presence
-     where device_id = $1 and tenant_id = $2 and ($6::text is null or poll_instance_id is null or poll_instance_id = $6 or poll_until <= now()) for update),
+     where device_id = $1 and tenant_id = $2 and ($6::text is null or poll_instance_id is null or poll_instance_id = $6 or poll_instance_id = $8 or poll_until <= now()) for update),
    beat as (
      update device_presence p set last_seen_at = now(), last_heartbeat_at = case when $3 then now() else p.last_heartbeat_at end, metrics = coalesce($4::jsonb, p.metrics),
        connectivity = case when ${LIVE_SOCKET} then 'realtime' else 'polling' end,
@@ -62,6 +64,7 @@ export const contactPresence = async (
     offlineAfterMs,
     contact.poll?.instanceId ?? null,
     contact.poll?.aliveForMs ?? null,
+    contact.poll?.formerInstanceId ?? null,
   ]);
   return row;
 };
