@@ -38,6 +38,10 @@ export interface KitOrder {
 const FINAL: ReadonlySet<string> = new Set(["succeeded", "failed", "rejected", "canceled"]);
 export const endsCommand = (status: string): boolean => FINAL.has(toAckStatus(status) ?? "");
 
+const LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+/** In the form of the gateway's own ids. */
+const newCommandId = (): string => `cmd_01${Array.from({ length: 24 }, () => LETTERS[Math.floor(Math.random() * LETTERS.length)]).join("")}`;
+
 export interface OrderBook {
   readonly orders: ReadonlyMap<string, KitOrder>;
   add(type: string, payload: unknown, options?: OrderOptions): KitOrder;
@@ -59,7 +63,7 @@ export const createOrderBook = (nowMs: () => number): OrderBook => {
     orders,
     add: (type, payload, options = {}) => {
       seq += 1;
-      const commandId = options.commandId ?? `cmd_kit_${seq}_${Math.random().toString(36).slice(2, 10)}`;
+      const commandId = options.commandId ?? newCommandId();
       const order: KitOrder = {
         commandId,
         type,

@@ -35,7 +35,7 @@ export const createKitPairing = ({ token, identity, fault }: KitPairingDeps): Ki
     const given = json?.["device_fingerprint"];
     if (typeof given !== "string" || given.length < 8 || given.length > 256) {
       fault({ rule: "R1.2", due: "a device_fingerprint of 8 to 256 characters", seen: String(given) });
-      return refuseCall(422, "VALIDATION_FAILED");
+      return refuseCall(400, "VALIDATION_FAILED");
     }
     if (fingerprint !== null && fingerprint !== given)
       fault({ rule: "R1.2", due: "the same device_fingerprint each time", seen: `${fingerprint}, then ${given}` });

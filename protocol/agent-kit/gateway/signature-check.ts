@@ -79,12 +79,13 @@ export const createSignatureCheck = (rules: SignatureRules, time: Time, fault: (
       const times = call.headers.get(name)?.length ?? 0;
       if (times === 1) continue;
       fault({ rule: "R2.3", due: `the header ${name}, once, in ${call.method} ${call.path}`, seen: `${times} times` });
-      return refuseCall(401, "UNAUTHORIZED", { details: { reason: "missing_header" } });
+      const hasNone = !call.headers.has("upgrade") && Object.values(HEADERS).every((each) => !call.headers.has(each));
+      return refuseCall(401, "UNAUTHORIZED", { details: { reason: hasNone ? "missing" : "missing_header" } });
     }
     const [agentId, tenantId] = [headerOf(call, HEADERS.agentId), headerOf(call, HEADERS.tenantId)];
     if (agentId === rules.identity.agentId && tenantId === rules.identity.tenantId) return null;
     fault({ rule: "R2.3", due: "the agent's own ids", seen: `${agentId} and ${tenantId}` });
-    return invalid("unknown_agent");
+    return refuseCall(401, "UNAUTHORIZED", { details: { reason: "unknown_agent" } });
   };
 
   return {
