@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { compareVersions } from "../../protocol/records/devices/agent-release.ts";
 import { AGENT_VERSION, pause, type Time } from "../agent/index.ts";
 import { type Program, type ProgramEnd, startProgram } from "../children/index.ts";
-import type { AgentVersions } from "./versions.ts";
+import type { AgentVersions, UpdateState } from "./versions.ts";
 
 /** The agent ends with this code to be started again. */
 export const RESTART_CODE = 75;
@@ -11,6 +11,8 @@ export const RESTART_CODE = 75;
 export const REACHED_GATEWAY = "ready";
 const COULD_NOT_RUN = 2;
 const AGAIN_MS = 2_000;
+/** A version that ends by itself this often, this soon after its trial, is given up like one that fails it. */
+const PROBATION = { ms: 600_000, crashes: 3 };
 /** Longer than the agent takes to stop. */
 const PATIENCE_MS = 12_000;
 
@@ -26,6 +28,7 @@ export interface LauncherOptions {
 
 export const launchAgent = async ({ versions, installed, args, trialMs, time, say }: LauncherOptions): Promise<number> => {
   let agent: Program | null = null;
+  let probation: { readonly former: string | null; readonly untilMs: number; crashes: number; readonly named: NonNullable<UpdateState["trial"]> } | null = null;
   let stopping = false;
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
     process.on(signal, () => {
@@ -67,8 +70,10 @@ export const launchAgent = async ({ versions, installed, args, trialMs, time, sa
     if (trial === null) return started.ended;
     const problem = await problemOf(started);
     if (stopping) return started.ended;
-    if (problem === null) versions.write({ current: trial.version, trial: null, failed: null });
-    else {
+    if (problem === null) {
+      versions.write({ current: trial.version, trial: null, failed: null });
+      probation = { former: current, untilMs: time.elapsedMs() + PROBATION.ms, crashes: 0, named: trial };
+    } else {
       say(`${trial.version} does not run: ${problem}`);
       started.child.kill("SIGKILL");
       versions.write({ trial: null, failed: { ...trial, message: problem, told: false } });
@@ -77,11 +82,23 @@ export const launchAgent = async ({ versions, installed, args, trialMs, time, sa
     }
     return started.ended;
   };
+  /** The version that has just been taken crashes again and again: the former one comes back. */
+  const crashed = (): void => {
+    if (probation === null || time.elapsedMs() > probation.untilMs) return;
+    probation.crashes += 1;
+    if (probation.crashes < PROBATION.crashes) return;
+    const { former, named } = probation;
+    const message = `it ended ${PROBATION.crashes} times within ${PROBATION.ms / 60_000} minutes of its update`;
+    say(`${named.version} is given up: ${message}`);
+    versions.write({ current: former, trial: null, failed: { ...named, message, told: false } });
+    probation = null;
+  };
   for (;;) {
     const { code, signal } = await run();
     if (stopping || code === 0 || code === COULD_NOT_RUN) return code ?? 0;
     if (code === RESTART_CODE) continue;
     say(`the agent ended (${signal ?? code}) and is started again`);
+    crashed();
     await pause(time, AGAIN_MS);
     if (stopping) return 0;
   }

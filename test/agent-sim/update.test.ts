@@ -1,9 +1,11 @@
 // An agent takes a release only if its publisher signed it, it is newer and meant for this agent, and its package is whole and stays in its folder.
 import { createHash, createPrivateKey, sign } from "node:crypto";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { systemTime } from "../../agent-sim/agent/index.ts";
+import { launchAgent } from "../../agent-sim/update/launcher.ts";
 import { checkPackage, checkRelease, createKeys, MAIN, signRelease, UpdateRefused } from "../../agent-sim/update/release.ts";
 import { openVersions } from "../../agent-sim/update/versions.ts";
 import type { SignedRelease } from "../../protocol/records/devices/agent-release.ts";
@@ -99,4 +101,25 @@ test("an installed version replaces what a broken attempt left, and keeps the ve
   } finally {
     rmSync(folder, { recursive: true });
   }
+});
+
+test("a version that crashes again and again after a good trial is given up for the former one, which tells of it", { timeout: 40_000 }, async () => {
+  const folder = mkdtempSync(join(tmpdir(), "launcher-"));
+  const versions = openVersions(folder);
+  const installed = join(folder, "installed.mjs");
+  writeFileSync(installed, "process.exit(0);");
+  versions.install("60.0.0", {
+    "dist/agent-sim/main.js": 'process.send("ready"); setTimeout(() => process.exit(1), 100);',
+    "package.json": '{"type":"module"}',
+  });
+  versions.write({ trial: { version: "60.0.0", sha256: "a".repeat(64) } });
+  const said: string[] = [];
+  expect(await launchAgent({ versions, installed, args: [], trialMs: 10_000, time: systemTime, say: (text) => said.push(text) })).toBe(0);
+  expect(said.filter((line) => line.includes("started again"))).toHaveLength(3);
+  expect(versions.read()).toMatchObject({
+    current: null,
+    trial: null,
+    failed: { version: "60.0.0", told: false, message: expect.stringContaining("3 times") },
+  });
+  rmSync(folder, { recursive: true });
 });
