@@ -77,10 +77,15 @@ const patchDevice = ({ type, subjectId, data }: LiveEvent): void => {
 const deviceOf = (named: unknown): unknown => (named as { readonly deviceId?: unknown } | undefined)?.deviceId;
 const inputOf = ({ queryKey }: { readonly queryKey: readonly unknown[] }): unknown => (queryKey[1] as { readonly input?: unknown } | undefined)?.input;
 
+/** The news of a removal may be ahead of its answer, and the page that is about to be left would ask for what is gone. */
+const isRemoving = (): boolean =>
+  queryClient.isMutating({ predicate: ({ options: { mutationKey } }) => (mutationKey?.[0] as readonly unknown[] | undefined)?.at(-1) === "remove" }) > 0;
+
 /** Prefixes of event types, each with the devices that its events were about. */
 const dirty = new Map<string, Set<unknown>>();
-const readAgainSoon = createThrottle(
+const readAgainSoon: () => void = createThrottle(
   () => {
+    if (isRemoving()) return readAgainSoon();
     const filters = [...dirty].flatMap(([concern, devices]) =>
       (CONCERNS.get(concern) ?? []).map((of): QueryFilters => {
         // A query about one device is as true as before when others have changed.
