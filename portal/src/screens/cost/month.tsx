@@ -8,6 +8,7 @@ import { useMay } from "../../api/session.ts";
 import { Chart } from "../../ui/charts/chart.tsx";
 import { Field } from "../../ui/dialog.tsx";
 import { Bar, Figure, Figures } from "../../ui/figures.tsx";
+import { useKeptError } from "../../ui/kept-error.ts";
 import { Empty, Loaded, Panel } from "../../ui/parts.tsx";
 import css from "./cost.module.css";
 import { moneyText } from "./money.ts";
@@ -141,7 +142,7 @@ export const Month = () => {
   };
   const summary = useQuery(api.costs.summary.queryOptions({ window }));
   const allocation = useQuery(api.costs.allocation.queryOptions({ window, aggregate: by, limit: ROWS }));
-  if (codeOf(summary.error) === "COST_RATES_MISSING") return <NoRates />;
+  if (codeOf(useKeptError(summary)) === "COST_RATES_MISSING") return <NoRates />;
   return (
     <>
       <div className={css["choices"]}>
