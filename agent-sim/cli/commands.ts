@@ -7,16 +7,9 @@ import { runDevice } from "../device.ts";
 import { BadOptions } from "../options.ts";
 import { diagnose, findingLines } from "./doctor.ts";
 import { identityPath, machineFingerprint, readIdentity, writeIdentity } from "./identity-file.ts";
-import { type Invoker, type Resolved, SETTING_NAMES } from "./settings.ts";
-import { AgentStatus, askAgent, followApp, socketPath } from "./status-socket.ts";
-
-export interface Invocation extends Invoker {
-  readonly resolved: Resolved;
-  /** What follows the command. */
-  readonly words: readonly string[];
-  readonly flags: Readonly<Record<string, string | boolean | undefined>>;
-  readonly print: (line: string) => void;
-}
+import { type Invocation, SETTING_NAMES } from "./settings.ts";
+import { AgentStatus, askAgent, followApp, RESTART_WITHIN_MS, socketPath } from "./status-socket.ts";
+import { unpair } from "./unpair.ts";
 
 interface Command {
   readonly usage: string;
@@ -142,6 +135,16 @@ const logs = async (given: Invocation): Promise<number> => {
   return 0;
 };
 
+const restart = async ({ words: [appId], resolved: { settings }, print }: Invocation): Promise<number> => {
+  if (appId === undefined) throw new BadOptions("name the app; see mooring-agent apps");
+  const answer = await askAgent(settings.data, `/apps/${encodeURIComponent(appId)}/restart`, { method: "POST", withinMs: RESTART_WITHIN_MS });
+  if (answer === null) throw new Error("no agent runs with this data; start it: systemctl start mooring-agent, or mooring-agent run");
+  if (answer.code !== 200) throw new Error(z.object({ error: z.string() }).parse(answer.body).error);
+  const { state, health } = z.object({ state: z.string(), health: z.string() }).parse(answer.body);
+  print(`${appId}  ${state}, ${health}`);
+  return 0;
+};
+
 const doctor = async ({ resolved, uid, env, flags, print }: Invocation): Promise<number> => {
   const findings = await diagnose(resolved.settings, { uid, env });
   print(flags["json"] === true ? JSON.stringify(findings) : findingLines(findings).trimEnd());
@@ -188,6 +191,8 @@ export const agentCommands = {
   status: { usage: "[--wait]", help: "tells of the agent that runs; --wait: until it is connected, at most a minute", run: status },
   apps: { usage: "", help: "lists the apps, also while the gateway is away", run: apps },
   logs: { usage: "APP [-f] [--lines N]", help: "prints the last lines of an app; -f: and what it logs from now on", run: logs },
+  restart: { usage: "APP", help: "starts an app anew, also while the gateway is away", run: restart },
+  unpair: { usage: "--yes", help: "tells the gateway that this machine leaves, and forgets its identity; apps' data stay", run: unpair },
   doctor: { usage: "", help: "looks for what is wrong, and says what to do; exit code 1 if something is", run: doctor },
   "support-bundle": { usage: "[--out FILE]", help: "gathers findings, state, settings and logs for somebody who helps; no secrets", run: supportBundle },
   config: { usage: "", help: "prints what holds, and from where", run: config },

@@ -5,8 +5,8 @@ import { AGENT_VERSION, canUseProxies, PROXY_SWITCH, proxyVariable, systemTime a
 import { startProgram } from "../children/index.ts";
 import { runDevice } from "../device.ts";
 import { BadOptions } from "../options.ts";
-import { agentCommands, type Invocation } from "./commands.ts";
-import { type Resolved, resolveSettings, SETTING_NAMES, settingsHelp } from "./settings.ts";
+import { agentCommands } from "./commands.ts";
+import { type Invocation, type Resolved, resolveSettings, SETTING_NAMES, settingsHelp } from "./settings.ts";
 
 const COULD_NOT_RUN = 2;
 
@@ -65,6 +65,7 @@ const parse = (args: readonly string[]) => {
         out: text,
         json: flag,
         wait: flag,
+        yes: flag,
         follow: { ...flag, short: "f" },
         version: flag,
         help: { ...flag, short: "h" },

@@ -76,6 +76,15 @@ export interface Resolved {
   readonly file: string;
 }
 
+/** A command as somebody gave it. */
+export interface Invocation extends Invoker {
+  readonly resolved: Resolved;
+  /** What follows the command. */
+  readonly words: readonly string[];
+  readonly flags: Readonly<Record<string, string | boolean | undefined>>;
+  readonly print: (line: string) => void;
+}
+
 export const resolveSettings = (flags: Readonly<Record<string, unknown>>, place: Invoker): Resolved => {
   const file = configFile(place);
   const config = readConfig(file);

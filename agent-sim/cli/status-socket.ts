@@ -15,6 +15,8 @@ const MAX_PATH_BYTES = 107;
 const MAX_LINES = 1_000;
 const MAX_FOLLOWERS = 8;
 const WITHIN_MS = 5_000;
+/** An app may take half an hour to be healthy; whoever waits no longer than this finds it in `apps`. */
+export const RESTART_WITHIN_MS = 120_000;
 
 export const AgentStatus = z.object({
   version: z.string(),
@@ -35,6 +37,7 @@ export interface Answers {
   status(): Omit<AgentStatus, "apps"> & { readonly apps: readonly ReportedApp[] };
   tail(appId: string, lines: number): Promise<readonly string[]>;
   follow(appId: string, signal: AbortSignal): AsyncIterable<string>;
+  restart(appId: string): Promise<ReportedApp>;
 }
 
 const answerTo = async (url: URL, { status, tail }: Answers): Promise<{ readonly code: number; readonly body: unknown }> => {
@@ -51,6 +54,13 @@ const answerTo = async (url: URL, { status, tail }: Answers): Promise<{ readonly
     (error: unknown) => ({ code: 404, body: { error: error instanceof Error ? error.message : String(error) } }),
   );
 };
+
+/** The only request that changes anything. */
+const restartOf = async (appId: string, { restart }: Answers): Promise<{ readonly code: number; readonly body: unknown }> =>
+  restart(appId).then(
+    ({ state, health }) => ({ code: 200, body: { state, health } }),
+    (error: unknown) => ({ code: 409, body: { error: error instanceof Error ? error.message : String(error) } }),
+  );
 
 /** Writes what an app logs from now on, line by line, for as long as somebody reads it. */
 const createFollowing = ({ follow }: Pick<Answers, "follow">) => {
@@ -85,6 +95,8 @@ export const serveStatus = (data: string, answers: Answers, say: (text: string) 
   const server = createServer((incoming, outgoing) => {
     const respond = ({ code, body }: { readonly code: number; readonly body: unknown }): void =>
       void outgoing.writeHead(code, { "content-type": "application/json", connection: "close" }).end(JSON.stringify(body));
+    const restarted = incoming.method === "POST" ? /^\/apps\/([\w-]+)\/restart$/.exec(incoming.url ?? "")?.[1] : undefined;
+    if (restarted !== undefined) return void restartOf(restarted, answers).then(respond);
     if (incoming.method !== "GET" || !URL.canParse(incoming.url ?? "", "http://agent")) return respond({ code: 400, body: { error: "only GET" } });
     const followed = /^\/apps\/([\w-]+)\/follow$/.exec(incoming.url ?? "")?.[1];
     if (followed !== undefined) return void follow(followed, outgoing);
@@ -98,10 +110,14 @@ export const serveStatus = (data: string, answers: Answers, say: (text: string) 
 };
 
 /** Null: no agent runs with this data. */
-export const askAgent = (data: string, path: string): Promise<{ readonly code: number; readonly body: unknown } | null> =>
+export const askAgent = (
+  data: string,
+  path: string,
+  { method = "GET", withinMs = WITHIN_MS }: { readonly method?: "GET" | "POST"; readonly withinMs?: number } = {},
+): Promise<{ readonly code: number; readonly body: unknown } | null> =>
   new Promise((resolve, reject) => {
-    const asked = request({ socketPath: socketPath(data), path });
-    const cancel = systemTime.after(WITHIN_MS, () => asked.destroy(new Error("the agent does not answer")));
+    const asked = request({ socketPath: socketPath(data), path, method });
+    const cancel = systemTime.after(withinMs, () => asked.destroy(new Error("the agent does not answer")));
     asked.on("error", (error: NodeJS.ErrnoException) => {
       cancel();
       if (error.code === "ENOENT" || error.code === "ECONNREFUSED") resolve(null);

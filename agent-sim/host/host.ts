@@ -16,6 +16,8 @@ export interface Host {
   apply(desired: DesiredApp): Promise<ReportedApp>;
   /** Like `apply`, but starts the processes of an app anew that is there already. */
   restart(desired: DesiredApp): Promise<ReportedApp>;
+  /** The revision of an app that runs or ran last; null for an app that is not on the device. */
+  revision(appId: string): DesiredApp | null;
   /** All apps that are on the device. */
   report(): readonly ReportedApp[];
   /** The last lines of an app's log, oldest first, with secrets masked. */

@@ -1,6 +1,7 @@
 // Opens the host that the command line names, connected with its agent.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import type { ReportedApp } from "../../protocol/records/apps/app-spec.ts";
 import { type Agent, type CommandHandlers, type Time, thisMachine } from "../agent/index.ts";
 import { findRepositoryBy } from "./backups/access.ts";
 import type { BackupEngine } from "./backups/engine.ts";
@@ -11,7 +12,7 @@ import { INSTALL_LINE } from "./backups/restic.ts";
 import { createSimulatedEngine, openBackupMemory, simulatedVolumes } from "./backups/simulated-engine.ts";
 import { createComposeHost } from "./compose.ts";
 import { createHostHandlers } from "./handlers.ts";
-import type { Host, HostOptions } from "./host.ts";
+import { type Host, type HostOptions, refuse } from "./host.ts";
 import { createInventorySync } from "./inventory-sync.ts";
 import { createLogHandlers } from "./log-handlers.ts";
 import { createDeviceMesh, type DeviceMeshOptions } from "./mesh/mesh.ts";
@@ -34,7 +35,10 @@ export interface DeviceHost {
   /** Where programs of this machine find the proxy to mesh routes; null while the device is no consumer. */
   readonly socksPort: number | null;
   /** What the machine's operator may ask without the gateway. */
-  readonly apps: Pick<Host, "report" | "tail" | "follow">;
+  readonly apps: Pick<Host, "report" | "tail" | "follow"> & {
+    /** Starts the processes of an app anew that should run. Rejects with HostFailure. */
+    restart(appId: string): Promise<ReportedApp>;
+  };
   /** Leaves the apps running. */
   close(): Promise<void>;
 }
@@ -157,7 +161,17 @@ export const openDeviceHost = (options: DeviceHostOptions): DeviceHost => {
       if (signed !== undefined) tunnels.start();
       sync.start(windowMs);
     },
-    apps: { report: () => host.report(), tail: (appId, lines) => host.tail(appId, lines), follow: (appId, signal) => host.follow(appId, signal) },
+    apps: {
+      report: () => host.report(),
+      tail: (appId, lines) => host.tail(appId, lines),
+      follow: (appId, signal) => host.follow(appId, signal),
+      restart: async (appId) => {
+        const app = host.revision(appId) ?? refuse("UNKNOWN_APP", "this app is not on the device");
+        if (host.report().some((each) => each.appId === appId && each.state === "stopped"))
+          return refuse("APP_STOPPED", "this app was stopped by an order, and starts by one");
+        return host.restart({ ...app, state: "running" });
+      },
+    },
     get socksPort() {
       return mesh.socksPort;
     },

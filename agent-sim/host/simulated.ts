@@ -241,6 +241,7 @@ export const createSimulatedHost = (options: SimulatedHostOptions): Host => {
   return {
     apply: (desired) => change(desired, false),
     restart: (desired) => change(desired, true),
+    revision: (appId) => [...apps].find(([id]) => id === appId)?.[1].current ?? null,
     report: () => [...apps].map(([appId, app]) => reportOf(appId, app, time.wallMs())),
     tail: async (appId, count) => (count > 0 ? known(appId).lines.slice(-count) : []),
     follow: (appId, signal) => {

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { sumFiles } from "./sums.mjs";
+import { signSums, sumFiles } from "./sums.mjs";
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const folder = join(root, "dist/agent");
@@ -29,10 +29,11 @@ const NODES = {
 };
 const HELP = `Makes the packages of the agent for devices, into dist/agent: a tarball and a Debian package for each platform, and SHA256SUMS.
 
-  npm run agent:package [-- --platform linux-x64 ...] [--form tarball]
+  npm run agent:package [-- --platform linux-x64 ...] [--form tarball] [--key FILE]
 
   --platform NAME   one of ${Object.keys(NODES).join(", ")}; may be repeated (default: all)
   --form NAME       tarball or debian; may be repeated (default: both, where dpkg-deb is installed)
+  --key FILE        the private key of your releases (npm run agent:release -- --new-key): also writes SHA256SUMS.sig
 
 Each holds the agent, its unit and a Node, which comes from npm. The gateway serves the folder at /v1/agent/install, and /install.sh chooses from it.
 `;
@@ -153,7 +154,7 @@ const hasDebian = () => spawnSync("dpkg-deb", ["--version"], { stdio: "ignore" }
 const main = () => {
   const several = (all) => ({ type: "string", multiple: true, default: all });
   const { values } = parseArgs({
-    options: { platform: several(Object.keys(NODES)), form: several([]), help: { type: "boolean", short: "h", default: false } },
+    options: { platform: several(Object.keys(NODES)), form: several([]), key: { type: "string" }, help: { type: "boolean", short: "h", default: false } },
   });
   if (values.help) return void process.stdout.write(HELP);
   for (const [option, known] of [
@@ -176,5 +177,6 @@ const main = () => {
     }
   }
   sumFiles(folder, version);
+  if (values.key !== undefined) process.stdout.write(`${signSums(folder, values.key)}\n`);
 };
 main();

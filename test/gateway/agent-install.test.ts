@@ -16,6 +16,7 @@ beforeAll(async () => {
   await writeFile(join(folder, "install.sh"), await readFile(packageFile("agent-sim/package/install.sh")));
   await writeFile(join(folder, "mooring-agent-1.2.3-linux-x64.tar.gz"), PACKAGE);
   await writeFile(join(folder, "SHA256SUMS"), "sums\n");
+  await writeFile(join(folder, "SHA256SUMS.sig"), "signature");
   await writeFile(join(folder, "secret"), "no");
   await symlink("/", join(folder, "mooring-agent-folder"));
   world = await startWorld({ AGENT_UPDATE_KEY: KEY }, { settings: { agentFolder: folder } });
@@ -44,6 +45,7 @@ test("a package comes whole, to everybody", async () => {
   expect(answer.status).toBe(200);
   expect(PACKAGE.equals(Buffer.from(await answer.arrayBuffer()))).toBe(true);
   expect(await (await get("/v1/agent/install/SHA256SUMS")).text()).toBe("sums\n");
+  expect(await (await get("/v1/agent/install/SHA256SUMS.sig")).text()).toBe("signature");
 });
 
 test("64 downloads that nobody reads keep no one else from an answer but further downloads", async () => {

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { allCases, SUITES } from "../../protocol/agent-kit/cases/suites.ts";
 import { KIT_HELP } from "../../protocol/agent-kit/kit-options.ts";
 
-const FILES = ["README.md", "levels.md", "reference.md", "apps.md", "carrier.md"];
+const FILES = ["README.md", "pairing.md", "levels.md", "reference.md", "apps.md", "carrier.md"];
 const documents = FILES.map((name) => [name, readFileSync(new URL(`../../protocol/${name}`, import.meta.url), "utf8")] as const);
 const RULE = /\*\*([RAC]\d+\.\d+)\*\*( \(untested\))?/g;
 const rules = documents.flatMap(([file, text]) =>

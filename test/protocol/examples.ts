@@ -2,9 +2,11 @@
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 
-/** By name: level 1, levels 2 and 3, and the tables. */
+/** By name: level 1 with pairing, levels 2 and 3, and the tables. */
 export const documents = new Map(
-  ["README.md", "levels.md", "reference.md"].map((name) => [name, readFileSync(new URL(`../../protocol/${name}`, import.meta.url), "utf8")] as const),
+  ["README.md", "pairing.md", "levels.md", "reference.md"].map(
+    (name) => [name, readFileSync(new URL(`../../protocol/${name}`, import.meta.url), "utf8")] as const,
+  ),
 );
 /** All of them. */
 export const readme = [...documents.values()].join("\n");

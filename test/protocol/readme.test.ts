@@ -97,10 +97,13 @@ describe("links", () => {
 
 describe("rules", () => {
   const text = documents.get("README.md") ?? "";
+  const pairing = documents.get("pairing.md") ?? "";
   const anchors = [...text.matchAll(/\*\*(R(\d+)\.\d+)\*\*/g)];
   test("each has one name, under its section", () => {
     const section = (at: number): string => [...text.slice(0, at).matchAll(/^## (\d+)\./gm)].at(-1)?.[1] ?? "0";
     expect(anchors.length).toBeGreaterThan(30);
+    // Pairing is section 1, in a document of its own.
+    expect([...pairing.matchAll(/\*\*(R\d+)\.\d+\*\*/g)].map(([, section]) => section).every((section) => section === "R1")).toBe(true);
     expect(new Set(anchors.map(([, name]) => name)).size).toBe(anchors.length);
     expect(anchors.filter(({ 2: number, index }) => number !== section(index)).map(([, name]) => name)).toEqual([]);
   });

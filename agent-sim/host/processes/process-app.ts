@@ -11,6 +11,8 @@ import { expectFailure, trackApp } from "./tracked-app.ts";
 export interface ProcessApp {
   /** False once it is removed. */
   readonly exists: boolean;
+  /** The revision that runs or ran last. */
+  readonly current: DesiredApp | null;
   /** The ports of what runs and of what is being installed. */
   ports(): readonly number[];
   apply(desired: DesiredApp, anew: boolean): Promise<ReportedApp>;
@@ -83,6 +85,9 @@ export const createProcessApp = (context: AppContext, appId: DesiredApp["appId"]
   };
   const { elapsedMs } = context.time;
   return {
+    get current() {
+      return tracked.current;
+    },
     get exists() {
       return tracked.exists;
     },

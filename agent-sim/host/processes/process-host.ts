@@ -94,6 +94,7 @@ export const openProcessHost = ({ folder, supervision, programs, onChange = noop
     data,
     apply: (desired) => change(desired, false),
     restart: (desired) => change(desired, true),
+    revision: (appId) => known().find((app) => app === apps.get(appId))?.current ?? null,
     report: () => known().map((app) => app.report()),
     tail: async (appId, lines) => present(appId).tail(lines),
     follow: (appId, signal) => present(appId).follow(signal),

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A level 1 agent for Mooring, written from ../../README.md alone. Needs Python 3.9 or newer and one package: apt install python3-websockets
+"""A level 1 agent for Mooring, written from ../../README.md and pairing.md alone. Needs Python 3.9 or newer and one package: apt install python3-websockets
 
   MOORING_URL=https://gateway.example.com MOORING_STATE=FOLDER [MOORING_ENROLLMENT_TOKEN=TOKEN] agent.py
 
@@ -63,7 +63,7 @@ def replace(path, content):
     os.fsync(folder)
     os.close(folder)
 
-def repeat(url, body, more=()):  # section 1: until the gateway accepts the call, or refuses it in one of these words
+def repeat(url, body, more=()):  # pairing.md: until the gateway accepts the call, or refuses it in one of these words
     for n in range(30):
         status, retry, answer = http(url, {}, body)
         if status in (200, 201):

@@ -9,7 +9,7 @@ import type { HttpRequest, HttpResponse, HttpStream } from "./http-message.ts";
 const SCRIPT = "/install.sh";
 const PACKAGES = "/v1/agent/install/";
 /** No name leaves the folder. */
-const FILE = /^(?:mooring-agent[\w.-]*|SHA256SUMS)$/;
+const FILE = /^(?:mooring-agent[\w.-]*|SHA256SUMS(?:\.sig)?)$/;
 /** More machines than that come again; the script tries three times. */
 const MAX_DOWNLOADS = 64;
 

@@ -97,7 +97,11 @@ const paired = (more: object = {}) =>
   );
 const runs = (state = "ready") => {
   const status = () => agentStatus(url, state);
-  const server = serveStatus(folder, { status, tail: async () => [], follow: () => Readable.from([]) }, () => undefined);
+  const server = serveStatus(
+    folder,
+    { status, tail: async () => [], follow: () => Readable.from([]), restart: async () => Promise.reject(new Error("no app")) },
+    () => undefined,
+  );
   closing.push(() => server?.close());
 };
 

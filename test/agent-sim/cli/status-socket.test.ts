@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { askAgent, followApp, serveStatus, socketPath } from "../../../agent-sim/cli/status-socket.ts";
+import { ReportedApp } from "../../../protocol/records/apps/app-spec.ts";
 import { agentStatus } from "./agent-status.ts";
 
 let folder: string;
@@ -13,6 +14,8 @@ let server: ReturnType<typeof serveStatus>;
 let state: string;
 let following: number;
 const lines = ["first", "second", "third"];
+const restarted = (appId: string): ReportedApp =>
+  ReportedApp.parse({ appId: "app_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R", revision: appId.length, state: "running", health: "healthy" });
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "status-socket-"));
   [state, following] = ["ready", 0];
@@ -28,7 +31,8 @@ beforeEach(async () => {
       following -= 1;
     }
   };
-  server = serveStatus(folder, { status, tail, follow }, () => undefined);
+  const restart = async (appId: string) => (appId === "app_1" ? restarted(appId) : Promise.reject(new Error("this app is not on the device")));
+  server = serveStatus(folder, { status, tail, follow, restart }, () => undefined);
   await once(server as NonNullable<typeof server>, "listening");
 });
 afterEach(async () => {
@@ -54,6 +58,13 @@ test("tells of the agent, of its health, and of an app's last lines", async () =
   expect(await askAgent(folder, "/healthz")).toMatchObject({ code: 503, body: { state: "waiting" } });
   expect(await askAgent(folder, "/apps/app_1/logs?lines=2")).toEqual({ code: 200, body: { lines: ["second", "third"] } });
   expect(await askAgent(folder, "/apps/app_2/logs")).toEqual({ code: 404, body: { error: "this app is not on the device" } });
+});
+
+test("restarts an app by a POST only, and says why it does not", async () => {
+  const post = { method: "POST" } as const;
+  expect(await askAgent(folder, "/apps/app_1/restart", post)).toEqual({ code: 200, body: { state: "running", health: "healthy" } });
+  expect(await askAgent(folder, "/apps/app_2/restart", post)).toEqual({ code: 409, body: { error: "this app is not on the device" } });
+  expect(await askAgent(folder, "/apps/app_1/restart")).toMatchObject({ code: 404 });
 });
 
 test("follows an app until it ends, or until nobody reads any more", async () => {

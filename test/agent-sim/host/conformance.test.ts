@@ -69,6 +69,7 @@ describe.each([
     const app = desiredApp(port);
     await harness.host.apply(app);
     expect(await harness.host.apply({ ...app, state: "stopped" })).toMatchObject({ state: "stopped", health: "unknown", memoryBytes: null, revision: 1 });
+    expect(harness.host.revision(app.appId)?.revision).toBe(1);
     expect(await harness.host.apply(app)).toMatchObject(RUNS);
     expect(await harness.host.restart(app)).toMatchObject(RUNS);
   });
@@ -114,7 +115,7 @@ describe.each([
     const app = desiredApp(port);
     await harness.host.apply(app);
     expect(await harness.host.apply({ ...app, state: "removed" })).toMatchObject({ state: "removed", ports: {}, memoryBytes: null });
-    expect(harness.host.report()).toEqual([]);
+    expect([harness.host.report(), harness.host.revision(app.appId)]).toEqual([[], null]);
     expect(harness.changes.at(-1)).toMatchObject({ state: "removed" });
     expect(await harness.host.apply({ ...app, state: "removed" })).toMatchObject({ state: "removed" });
   });
