@@ -38,6 +38,6 @@ export const unpair = async ({ resolved: { settings }, uid, flags, print }: Invo
   const problem = url === undefined ? "no gateway is set" : await tell(url, path, identity);
   for (const ending of BESIDE) rmSync(`${path}${ending}`, { force: true });
   if (problem !== null) print(`the gateway does not know of it: ${problem}`);
-  print(`this machine is ${identity.device_id} no more; remove the device in the console, or pair the machine again`);
+  print(`this machine is ${identity.device_id} no more; remove the device in the console, or open its repair window there to pair the machine again`);
   return 0;
 };

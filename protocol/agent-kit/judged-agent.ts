@@ -19,13 +19,12 @@ export interface JudgedAgent {
 export interface AgentCommand {
   readonly words: readonly string[];
   readonly env: NodeJS.ProcessEnv;
-  readonly cwd: string;
   readonly time: Time;
 }
 
-export const startAgent = ({ words, env, cwd, time }: AgentCommand): JudgedAgent => {
+export const startAgent = ({ words, env, time }: AgentCommand): JudgedAgent => {
   const [command = "", ...rest] = words;
-  const program: Program = startProgram({ command, words: rest, env, cwd, time });
+  const program: Program = startProgram({ command, words: rest, env, time });
   let output = "";
   let ended: JudgedAgent["ended"] = null;
   for (const stream of [program.child.stdout, program.child.stderr])

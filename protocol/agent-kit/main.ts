@@ -1,6 +1,6 @@
 // `npx @mooring/agent-kit -- ./my-agent`: the entry of the package that judges agents.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { SUITES } from "./cases/suites.ts";
 import { KIT_HELP, type KitOptions, KitUsage, parseKitOptions } from "./kit-options.ts";
@@ -29,9 +29,6 @@ const readKnown = (file: string | null): ReadonlySet<string> => {
   }
 };
 
-/** A command with a slash is found from here, whatever folder the agent runs in. */
-const wordsFromHere = ([command = "", ...rest]: readonly string[]): readonly string[] => [command.includes("/") ? resolve(command) : command, ...rest];
-
 const judge = async (options: KitOptions): Promise<number> => {
   const { out, cases, atOnce, tracesAll } = options;
   const known = readKnown(options.knownFile);
@@ -40,7 +37,7 @@ const judge = async (options: KitOptions): Promise<number> => {
   const command = options.words.map((word) => (/^[\w./=-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(" ");
   const report = { out, known, again: (id: string): string => `npx @mooring/agent-kit --only ${id} --trace -- ${command}` };
   const results = await runCases(cases, {
-    words: wordsFromHere(options.words),
+    words: options.words,
     env: process.env,
     time,
     patience,

@@ -113,7 +113,6 @@ export const createStage = ({ gateway, folder, words, env: outer, time, patience
     if (pairs === undefined && !existsSync(identityFile)) writeFileSync(identityFile, JSON.stringify(gateway.identityText()), { mode: 0o600 });
     agent = startAgent({
       words,
-      cwd: folder,
       time,
       env: {
         ...outer,

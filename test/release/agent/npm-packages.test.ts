@@ -84,7 +84,9 @@ test("the kit judges an agent from an empty folder with nothing but ws, and says
   expect([Object.keys(dependencies), bin]).toEqual([["ws"], { "agent-kit": "./agent-kit.mjs" }]);
   const kit = [process.execPath, "node_modules/@mooring/agent-kit/agent-kit.mjs"];
   expect(await mustRun([...kit, "--list"])).toMatch(/^core: [\s\S]*WAIT-2 [\s\S]*carrier: /);
-  const python = ["/usr/bin/python3", join(ROOT, "protocol/examples/python/agent.py")];
+  // Paths of the command are those of the folder in which somebody runs the kit.
+  await cp(join(ROOT, "protocol/examples/python/agent.py"), join(project, "agents/agent.py"));
+  const python = ["/usr/bin/python3", "agents/agent.py"];
   const judged = await mustRun([...kit, "--only", "RUN-1,SIGN-2", "--out", "good", "--", ...python]);
   expect(judged).toContain("2 passed, 0 failed, 0 not observable");
 
