@@ -34,9 +34,16 @@ beforeAll(async () => {
   };
   const identity = join(sandbox.dir, "device.json");
   const args = ["agent", "--pair", "nuc", "--enroll", enrollmentToken, "--identity", identity, "--host", "process", "--url", url];
-  agent = spawn(process.execPath, [built("agent-sim/main.js"), ...args, "--update-key", signing.publicKey, "--trial", "20"], { stdio: "ignore" });
+  agent = spawn(process.execPath, [built("agent-sim/main.js"), ...args, "--update-key", signing.publicKey, "--trial", "20"], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let said = "";
+  for (const stream of [agent.stdout, agent.stderr])
+    stream?.setEncoding("utf8").on("data", (text: string) => {
+      said = (said + text).slice(-2_000);
+    });
   const readId = async (): Promise<unknown> => JSON.parse(await readFile(identity, "utf8").catch(() => "{}")).device_id;
-  await eventually(async () => expect(await readId()).toBeDefined(), WITHIN.timeout);
+  await eventually(async () => expect(await readId(), said).toBeDefined(), WITHIN.timeout);
   deviceId = String(await readId());
   const port = await freePort();
   page = `http://127.0.0.1:${port}/`;
