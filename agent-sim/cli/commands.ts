@@ -124,24 +124,40 @@ const apps = async (given: Invocation): Promise<number> => {
   return 0;
 };
 
-const logs = async (given: Invocation): Promise<number> => {
-  const [appId] = given.words;
+const namedApp = ({ words: [appId] }: Invocation): string => {
   if (appId === undefined) throw new BadOptions("name the app; see mooring-agent apps");
-  const answer = await askAgent(given.resolved.settings.data, `/apps/${encodeURIComponent(appId)}/logs?lines=${Number(given.flags["lines"]) || 100}`);
-  if (answer === null) throw new Error("no agent runs with this data; its logs are below the folder of the app");
+  return appId;
+};
+/** Asks the agent that runs about an app. Rejects with its sentence, or with `otherwise` if no agent runs. */
+const askAboutApp = async (
+  { resolved: { settings } }: Invocation,
+  path: string,
+  { otherwise, ...how }: NonNullable<Parameters<typeof askAgent>[2]> & { readonly otherwise: string },
+): Promise<unknown> => {
+  const answer = await askAgent(settings.data, path, how);
+  if (answer === null) throw new Error(`no agent runs with this data; ${otherwise}`);
   if (answer.code !== 200) throw new Error(z.object({ error: z.string() }).parse(answer.body).error);
-  for (const line of z.object({ lines: z.array(z.string()) }).parse(answer.body).lines) given.print(line);
+  return answer.body;
+};
+
+const logs = async (given: Invocation): Promise<number> => {
+  const appId = namedApp(given);
+  const path = `/apps/${encodeURIComponent(appId)}/logs?lines=${Number(given.flags["lines"]) || 100}`;
+  const body = await askAboutApp(given, path, { otherwise: "its logs are below the folder of the app" });
+  for (const line of z.object({ lines: z.array(z.string()) }).parse(body).lines) given.print(line);
   if (given.flags["follow"] === true) await followApp(given.resolved.settings.data, appId, (text) => given.print(text.replace(/\n$/, "")));
   return 0;
 };
 
-const restart = async ({ words: [appId], resolved: { settings }, print }: Invocation): Promise<number> => {
-  if (appId === undefined) throw new BadOptions("name the app; see mooring-agent apps");
-  const answer = await askAgent(settings.data, `/apps/${encodeURIComponent(appId)}/restart`, { method: "POST", withinMs: RESTART_WITHIN_MS });
-  if (answer === null) throw new Error("no agent runs with this data; start it: systemctl start mooring-agent, or mooring-agent run");
-  if (answer.code !== 200) throw new Error(z.object({ error: z.string() }).parse(answer.body).error);
-  const { state, health } = z.object({ state: z.string(), health: z.string() }).parse(answer.body);
-  print(`${appId}  ${state}, ${health}`);
+const restart = async (given: Invocation): Promise<number> => {
+  const appId = namedApp(given);
+  const body = await askAboutApp(given, `/apps/${encodeURIComponent(appId)}/restart`, {
+    method: "POST",
+    withinMs: RESTART_WITHIN_MS,
+    otherwise: "start it: systemctl start mooring-agent, or mooring-agent run",
+  });
+  const { state, health } = z.object({ state: z.string(), health: z.string() }).parse(body);
+  given.print(`${appId}  ${state}, ${health}`);
   return 0;
 };
 

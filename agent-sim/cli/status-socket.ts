@@ -40,6 +40,8 @@ export interface Answers {
   restart(appId: string): Promise<ReportedApp>;
 }
 
+const refusedWith = (code: number) => (error: unknown) => ({ code, body: { error: error instanceof Error ? error.message : String(error) } });
+
 const answerTo = async (url: URL, { status, tail }: Answers): Promise<{ readonly code: number; readonly body: unknown }> => {
   if (url.pathname === "/healthz") {
     const { state } = status();
@@ -49,18 +51,12 @@ const answerTo = async (url: URL, { status, tail }: Answers): Promise<{ readonly
   const appId = /^\/apps\/([\w-]+)\/logs$/.exec(url.pathname)?.[1];
   if (appId === undefined) return { code: 404, body: { error: "there is no such path" } };
   const lines = Math.min(MAX_LINES, Number(url.searchParams.get("lines")) || MAX_LINES);
-  return tail(appId, lines).then(
-    (found) => ({ code: 200, body: { lines: found } }),
-    (error: unknown) => ({ code: 404, body: { error: error instanceof Error ? error.message : String(error) } }),
-  );
+  return tail(appId, lines).then((found) => ({ code: 200, body: { lines: found } }), refusedWith(404));
 };
 
 /** The only request that changes anything. */
 const restartOf = async (appId: string, { restart }: Answers): Promise<{ readonly code: number; readonly body: unknown }> =>
-  restart(appId).then(
-    ({ state, health }) => ({ code: 200, body: { state, health } }),
-    (error: unknown) => ({ code: 409, body: { error: error instanceof Error ? error.message : String(error) } }),
-  );
+  restart(appId).then(({ state, health }) => ({ code: 200, body: { state, health } }), refusedWith(409));
 
 /** Writes what an app logs from now on, line by line, for as long as somebody reads it. */
 const createFollowing = ({ follow }: Pick<Answers, "follow">) => {

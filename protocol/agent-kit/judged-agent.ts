@@ -9,11 +9,9 @@ export interface JudgedAgent {
   /** Standard output and standard error together. */
   readonly output: string;
   /** Null while it runs. */
-  readonly ended: { readonly code: number | null; readonly signal: string | null; readonly atMs: number } | null;
+  readonly ended: { readonly code: number | null; readonly signal: string | null } | null;
   /** SIGKILL to the whole group. Resolves once it has ended. */
   kill(): Promise<void>;
-  /** SIGTERM, and SIGKILL after two seconds. */
-  stop(): Promise<void>;
 }
 
 export interface AgentCommand {
@@ -34,7 +32,7 @@ export const startAgent = ({ words, env, time }: AgentCommand): JudgedAgent => {
     });
   const whenEnded = program.ended.then(({ code, signal, error }) => {
     if (error !== null) output += `\n${error.message}`;
-    ended = { code, signal, atMs: time.elapsedMs() };
+    ended = { code, signal };
   });
   return {
     get output() {
@@ -51,10 +49,6 @@ export const startAgent = ({ words, env, time }: AgentCommand): JudgedAgent => {
         } catch (error) {
           if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
         }
-      await whenEnded;
-    },
-    stop: async () => {
-      await program.end();
       await whenEnded;
     },
   };

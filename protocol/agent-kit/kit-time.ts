@@ -1,15 +1,12 @@
 // The kit's only access to time, and waits that grow with the load of the machine: a busy machine must not make a right agent look wrong.
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { pause, type Time } from "../kit/timers.ts";
+import { pause, systemTimers, type Time } from "../kit/timers.ts";
 
 export const kitTime: Time = {
+  ...systemTimers,
   wallMs: () => Date.now(),
   elapsedMs: () => performance.now(),
-  after: (delayMs, run) => {
-    const timer = setTimeout(run, delayMs);
-    return () => clearTimeout(timer);
-  },
 };
 
 const SAMPLE_MS = 100;

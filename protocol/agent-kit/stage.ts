@@ -27,7 +27,6 @@ export interface Stage {
   readonly gateway: KitGateway;
   /** MOORING_STATE. */
   readonly stateFolder: string;
-  readonly identityFile: string;
   readonly agent: JudgedAgent;
   readonly time: Time;
   readonly patience: Patience;
@@ -139,7 +138,6 @@ export const createStage = ({ gateway, folder, words, env: outer, time, patience
   return {
     gateway,
     stateFolder,
-    identityFile,
     get agent() {
       return running();
     },
@@ -185,6 +183,9 @@ export const createStage = ({ gateway, folder, words, env: outer, time, patience
     },
   };
 };
+
+/** Whole milliseconds between one and the next, rounded down, so that a bound in whole ones holds exactly. */
+export const gapsOf = (times: readonly number[]): readonly number[] => times.slice(1).map((atMs, n) => Math.floor(atMs - (times[n] ?? 0)));
 
 export const notObservable = (why: string): never => {
   throw new NotObservable(why);

@@ -1,5 +1,5 @@
 // Suite carrier: what others reach on the device, through streams of HTTP/2 of which the agent is the server.
-import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2, constants } from "node:http2";
+import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2 } from "node:http2";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import type { KitCase } from "../kit-case.ts";
 import type { Stage } from "../stage.ts";
@@ -9,18 +9,15 @@ const TUNNEL = "tun_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R";
 
 interface Carriers {
   readonly open: ClientHttp2Session[];
-  /** How many upgrades came. */
-  upgrades: number;
   /** The control stream of each. */
   readonly controls: ClientHttp2Stream[];
 }
 
 /** Takes the upgrades of carriers. The first answer may be a proxy's. */
 const takeCarriers = (stage: Stage): Carriers => {
-  const carriers: Carriers = { open: [], upgrades: 0, controls: [] };
+  const carriers: Carriers = { open: [], controls: [] };
   stage.gateway.onOtherUpgrade = (call, socket, head) => {
     if (call.path !== "/v1/agent/tunnel") return false;
-    carriers.upgrades += 1;
     if (call.headers.get("upgrade")?.[0] !== "mooring-tunnel.v1") {
       socket.end("HTTP/1.1 404 Kit\r\ncontent-length: 0\r\n\r\n");
       return true;
@@ -56,11 +53,10 @@ interface Stream {
   status: number | null;
   reason: string | null;
   text: string;
-  closed: number | null;
 }
 const openStream = (session: ClientHttp2Session, authority: string): Stream => {
   const stream = session.request({ ":method": "CONNECT", ":authority": authority });
-  const seen: Stream = { stream, status: null, reason: null, text: "", closed: null };
+  const seen: Stream = { stream, status: null, reason: null, text: "" };
   stream.on("response", (headers) => {
     seen.status = Number(headers[":status"]);
     seen.reason = (headers["mooring-reason"] as string | undefined) ?? null;
@@ -68,11 +64,7 @@ const openStream = (session: ClientHttp2Session, authority: string): Stream => {
   stream.setEncoding("utf8").on("data", (text: string) => {
     seen.text += text;
   });
-  stream
-    .on("error", () => undefined)
-    .on("close", () => {
-      seen.closed = stream.rstCode ?? constants.NGHTTP2_NO_ERROR;
-    });
+  stream.on("error", () => undefined);
   return seen;
 };
 

@@ -3,7 +3,7 @@ import { readFileSync, statSync } from "node:fs";
 import { KIT_SECRET, REFUSALS } from "../gateway/kit-gateway.ts";
 import { ELSEWHERE, foreignReply, type KitReply, refuseCall } from "../gateway/reply.ts";
 import type { KitCase } from "../kit-case.ts";
-import { notObservable, SOON_MS, type Stage } from "../stage.ts";
+import { gapsOf, notObservable, SOON_MS, type Stage } from "../stage.ts";
 
 const PAIR_MS = 20_000;
 const INITIATE = "/v1/pairing/initiate";
@@ -86,7 +86,7 @@ export const coreConnect: readonly KitCase[] = [
         stage.expect(agent.output.includes(text), "R1.4", `${what} (${text}) in the output`, agent.output.slice(-400));
       const collects = callsTo(stage, COLLECT);
       stage.expect(collects.length === 3, "R1.7", "a collect for each pending and one for the identity", collects.length);
-      const gaps = collects.slice(1).map(({ atMs }, n) => atMs - (collects[n]?.atMs ?? 0));
+      const gaps = gapsOf(collects.map(({ atMs }) => atMs));
       stage.expect(
         gaps.every((ms) => ms >= 395),
         "R1.7",

@@ -1,7 +1,7 @@
 // Suite core, second part: each command runs once, and its result arrives.
-import type { KitOrder } from "../gateway/order-book.ts";
+import { endsCommand, type KitOrder } from "../gateway/order-book.ts";
 import type { KitCase } from "../kit-case.ts";
-import type { Stage } from "../stage.ts";
+import { gapsOf, type Stage } from "../stage.ts";
 
 const RUN_MS = 10_000;
 /** Their acks are more than an agent may send at one moment. */
@@ -19,9 +19,7 @@ export const judgeOrder = (stage: Stage, order: KitOrder, key: string): void => 
     order.acks.map(({ ack }) => ack.status),
   );
   if (final?.status === "succeeded") stage.expect(begun === 1 && ended === 1, "R7.1", `the effect ${key} before its success`, `begun ${begun}, ended ${ended}`);
-  const words = new Set(
-    order.acks.filter(({ ack }) => ["succeeded", "failed", "rejected", "canceled"].includes(ack.status)).map(({ ack }) => `${ack.status} ${ack.code ?? ""}`),
-  );
+  const words = new Set(order.acks.filter(({ ack }) => endsCommand(ack.status)).map(({ ack }) => `${ack.status} ${ack.code ?? ""}`));
   stage.expect(words.size <= 1, "R8.5", `one result of ${order.commandId} for good`, [...words]);
 };
 
@@ -134,7 +132,7 @@ export const coreRun: readonly KitCase[] = [
         RUN_MS,
       );
       const times = order.acks.filter(({ ack }) => ack.status === "succeeded").map(({ atMs }) => atMs);
-      const gaps = times.slice(1).map((atMs, n) => atMs - (times[n] ?? 0));
+      const gaps = gapsOf(times);
       stage.expect(
         gaps.every((ms) => ms >= 95),
         "R0.4",

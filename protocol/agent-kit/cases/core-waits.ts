@@ -4,10 +4,9 @@ import { REFUSALS } from "../gateway/kit-gateway.ts";
 import type { KitSession } from "../gateway/kit-session.ts";
 import { foreignReply, type KitReply } from "../gateway/reply.ts";
 import type { KitCase } from "../kit-case.ts";
-import type { Stage } from "../stage.ts";
+import { gapsOf, type Stage } from "../stage.ts";
 
 const beatsOf = ({ frames }: KitSession): readonly number[] => frames.flatMap(({ frame, atMs }) => (frame.op === "heartbeat" ? [atMs] : []));
-const gapsOf = (times: readonly number[]): readonly number[] => times.slice(1).map((atMs, n) => Math.round(atMs - (times[n] ?? 0)));
 const errorsOf = ({ frames }: KitSession) => frames.flatMap(({ frame }) => (frame.op === "error" ? [frame] : []));
 
 /** Milliseconds from the end of the last session to the next attempt. */

@@ -2,14 +2,13 @@
 import type { KitSession } from "../gateway/kit-session.ts";
 import { foreignReply, type HeardCall, refuseCall } from "../gateway/reply.ts";
 import type { KitCase } from "../kit-case.ts";
-import type { Stage } from "../stage.ts";
+import { gapsOf, type Stage } from "../stage.ts";
 
 const RUN_MS = 12_000;
 
 export const pollsOf = ({ gateway }: Stage, status = 200) =>
   gateway.calls.filter((call) => call.method === "GET" && /^\/v1\/devices\/[^/]+\/commands$/.test(call.path) && call.status === status);
 export const isAck = ({ path }: Pick<HeardCall, "path">): boolean => path.endsWith("/ack");
-const gapsOf = (calls: readonly HeardCall[]): readonly number[] => calls.slice(1).map(({ atMs }, n) => Math.round(atMs - (calls[n]?.atMs ?? 0)));
 
 /** From now on a proxy answers every upgrade. */
 export const blockSockets = ({ gateway }: Stage, session: Pick<KitSession, "cut">): void => {
@@ -34,7 +33,11 @@ export const pollCases: readonly KitCase[] = [
       await loseSockets(stage);
       const from = pollsOf(stage).length;
       await stage.due("R15.3", "three polls more", () => pollsOf(stage).length >= from + 3, RUN_MS);
-      const gaps = gapsOf(pollsOf(stage).slice(from));
+      const gaps = gapsOf(
+        pollsOf(stage)
+          .slice(from)
+          .map(({ atMs }) => atMs),
+      );
       stage.expect(
         gaps.every((ms) => ms >= 1_345 - stage.patience.heldUpMs(pollsOf(stage)[from]?.atMs ?? 0)),
         "R15.3",

@@ -5,7 +5,7 @@ import { ReportedApp } from "../../records/apps/app-spec.ts";
 import { type BrokenRule, shown } from "../verdict.ts";
 import type { Conduct } from "./conduct.ts";
 import type { OrderBook } from "./order-book.ts";
-import { accept, type HeardCall, headerOf, type KitReply, refuseCall } from "./reply.ts";
+import { accept, type HeardCall, headerOf, jsonObject, type KitReply, refuseCall } from "./reply.ts";
 import type { KitIdentity } from "./signature-check.ts";
 
 export interface HeardReport {
@@ -43,14 +43,6 @@ export interface KitCallsDeps {
 
 const Report = z.object({ version: z.int(), apps: z.array(z.unknown()), tunnels: z.array(z.record(z.string(), z.unknown())).default([]) });
 const POLL_ATTEMPT = -1;
-
-const parseHead = (line: string): Readonly<Record<string, unknown>> => {
-  try {
-    return JSON.parse(line) as Readonly<Record<string, unknown>>;
-  } catch {
-    return {};
-  }
-};
 
 export const answerAgentCalls = ({ identity, url, conduct, book, state, nowMs, fault }: KitCallsDeps): ((call: HeardCall) => KitReply) => {
   const own = `/v1/devices/${identity.deviceId}`;
@@ -109,7 +101,7 @@ export const answerAgentCalls = ({ identity, url, conduct, book, state, nowMs, f
   };
   const logs = (call: HeardCall): KitReply => {
     const [first = "", ...lines] = call.body.split("\n").filter((line) => line !== "");
-    state.logs.push({ head: parseHead(first), lines, atMs: call.atMs });
+    state.logs.push({ head: jsonObject(first) ?? {}, lines, atMs: call.atMs });
     return accept({ watched: state.watched });
   };
   const secrets = (): KitReply => (state.nextSecret === null ? refuseCall(404, "NOT_FOUND") : accept({ secrets: { DEVICE_TOKEN: state.nextSecret } }));

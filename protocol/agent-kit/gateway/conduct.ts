@@ -9,10 +9,10 @@ export interface SaidAck {
 }
 
 export interface Conduct {
-  /** Answers an upgrade instead of a session; `n` counts upgrades from 0. */
-  onUpgrade: (call: HeardCall, n: number) => KitReply | null;
+  /** Answers an upgrade instead of a session. */
+  onUpgrade: () => KitReply | null;
   /** Answers a call instead of the gateway. */
-  onCall: (call: HeardCall) => KitReply | "silence" | null;
+  onCall: (call: HeardCall) => KitReply | null;
   /** Fields of `welcome` beside protocol, session, nonce and time. */
   welcome: Readonly<Record<string, unknown>>;
   welcomes: boolean;
@@ -27,7 +27,6 @@ export interface Conduct {
   answerAck: (ack: HeardAck, stored: Readonly<Record<string, unknown>>) => SaidAck | null;
   /** Whether commands are pushed over sessions, and given to polls. */
   pushes: boolean;
-  expectsBadProof: boolean;
   pollSeconds: number;
 }
 
@@ -53,6 +52,5 @@ export const goodConduct = (): Conduct => ({
   heartbeatMore: {},
   answerAck: (_ack, stored) => ({ data: stored }),
   pushes: true,
-  expectsBadProof: false,
   pollSeconds: 1,
 });

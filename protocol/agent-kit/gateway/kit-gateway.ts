@@ -10,7 +10,7 @@ import { type Conduct, goodConduct } from "./conduct.ts";
 import { type KitSession, openKitSession } from "./kit-session.ts";
 import { createOrderBook, type OrderBook } from "./order-book.ts";
 import { createKitPairing, type KitPairing } from "./pairing-calls.ts";
-import { accept, ELSEWHERE, foreignReply, type HeardCall, headerOf, type KitReply, refuseCall } from "./reply.ts";
+import { accept, ELSEWHERE, foreignReply, type HeardCall, headerOf, jsonObject, type KitReply, refuseCall } from "./reply.ts";
 import { createSignatureCheck, type SignatureRules } from "./signature-check.ts";
 
 export const KIT_SECRET = "test-shared-secret-0001";
@@ -44,20 +44,13 @@ const hear = (request: IncomingMessage, body: string, atMs: number): HeardCall =
     const name = request.rawHeaders[n]?.toLowerCase() ?? "";
     headers.set(name, [...(headers.get(name) ?? []), request.rawHeaders[n + 1] ?? ""]);
   }
-  let json: unknown = null;
-  try {
-    json = JSON.parse(body);
-  } catch {
-    // Not every call has JSON.
-  }
-  const isObject = typeof json === "object" && json !== null && !Array.isArray(json);
   return {
     method: request.method ?? "",
     path: path.replace(/^\/api\/v1/, "/v1"),
     query,
     headers,
     body,
-    json: isObject ? (json as HeardCall["json"]) : null,
+    json: jsonObject(body),
     atMs,
   };
 };
@@ -125,7 +118,7 @@ export const openKitGateway = async ({ time, trace }: KitGatewayDeps): Promise<K
   const pairing = createKitPairing({ token: KIT_TOKEN, identity: identityText, fault });
   const signed = answerAgentCalls({ identity, url: () => url, conduct, book, state, nowMs: signatures.nowMs, fault });
 
-  const replyTo = (call: HeardCall): KitReply | "silence" => {
+  const replyTo = (call: HeardCall): KitReply => {
     if (call.body.includes(KIT_SECRET) || call.query.includes(KIT_SECRET))
       fault({ rule: "R1.5", due: "the secret in no request", seen: `${call.method} ${call.path}` });
     if (call.path === ELSEWHERE) {
@@ -144,17 +137,17 @@ export const openKitGateway = async ({ time, trace }: KitGatewayDeps): Promise<K
     const call = hear(request, await readBody(request), time.elapsedMs());
     trace("agent", `${call.method} ${call.path}${call.query === "" ? "" : `?${call.query}`} ${shown(call.body)}`);
     const reply = replyTo(call);
-    calls.push({ ...call, status: reply === "silence" ? 0 : reply.status });
-    trace("gateway", reply === "silence" ? "no answer" : `${reply.status} ${shown(reply.text)}`);
-    if (reply !== "silence") writeRaw(request.socket, reply);
+    calls.push({ ...call, status: reply.status });
+    trace("gateway", `${reply.status} ${shown(reply.text)}`);
+    writeRaw(request.socket, reply);
   };
   const sockets = new WebSocketServer({ noServer: true, handleProtocols: () => SUBPROTOCOL, maxPayload: 262_144 });
   const connect = (request: IncomingMessage, socket: Socket, head: Buffer): unknown => {
     const call = hear(request, "", time.elapsedMs());
     if (!(CONNECT_PATHS as readonly string[]).includes(call.path) && gateway.onOtherUpgrade?.(call, socket, head)) return null;
-    const n = upgrades.push(call) - 1;
+    upgrades.push(call);
     trace("agent", `upgrade ${call.path}`);
-    const refused = conduct.onUpgrade(call, n) ?? signatures.check(call);
+    const refused = conduct.onUpgrade() ?? signatures.check(call);
     if (refused !== null) {
       trace("gateway", `${refused.status} ${shown(refused.text)}`);
       return writeRaw(socket, refused);

@@ -5,6 +5,7 @@ import { AgentFrame, type Hello, SUBPROTOCOL } from "../../channel/agent.ts";
 import { type BrokenRule, shown } from "../verdict.ts";
 import type { Conduct } from "./conduct.ts";
 import type { KitOrder, OrderBook } from "./order-book.ts";
+import { jsonObject } from "./reply.ts";
 import type { SignatureCheck } from "./signature-check.ts";
 
 export interface HeardFrame {
@@ -95,7 +96,7 @@ export const openKitSession = ({ socket, number, conduct, book, signatures, devi
     if (hello !== null) fault({ rule: "R5.2", due: "one hello in a session", seen: "a second one" });
     hello = { ...frame.data, id: frame.id };
     if (!signatures.checkProof(NONCE, frame.data.proof)) {
-      if (!conduct.expectsBadProof) fault({ rule: "R5.1", due: "a proof that signs the nonce of welcome", seen: shown(frame.data.proof) });
+      fault({ rule: "R5.1", due: "a proof that signs the nonce of welcome", seen: shown(frame.data.proof) });
       return socket.close(4500, "auth_failed");
     }
     if (!frame.data.capabilities.includes("journal.v1")) fault({ rule: "R5.5", due: "the capability journal.v1", seen: shown(frame.data.capabilities) });
@@ -122,7 +123,7 @@ export const openKitSession = ({ socket, number, conduct, book, signatures, devi
   const judge = (bytes: RawData, isBinary: boolean): unknown => {
     const text = bytes.toString();
     trace(`agent ${number}`, text);
-    const parsed = isBinary ? null : AgentFrame.safeParse(parseJson(text));
+    const parsed = isBinary ? null : AgentFrame.safeParse(jsonObject(text));
     if (parsed?.data === undefined)
       return fault({
         rule: "R5.6",
@@ -180,12 +181,4 @@ export const openKitSession = ({ socket, number, conduct, book, signatures, devi
       ...conduct.welcome,
     });
   return session;
-};
-
-const parseJson = (text: string): unknown => {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 };

@@ -67,6 +67,16 @@ export const foreignReply = (status: number, headers: Readonly<Record<string, st
   text: `<html><body>${status}: this is not the gateway</body></html>`,
 });
 
+/** Null for what is no JSON object. */
+export const jsonObject = (text: string): HeardCall["json"] => {
+  try {
+    const read: unknown = JSON.parse(text);
+    return typeof read === "object" && read !== null && !Array.isArray(read) ? (read as HeardCall["json"]) : null;
+  } catch {
+    return null;
+  }
+};
+
 /** Where a redirect of something in between leads. */
 export const ELSEWHERE = "/elsewhere";
 

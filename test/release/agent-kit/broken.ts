@@ -254,12 +254,11 @@ const more: Readonly<Record<string, () => Partial<Ports>>> = {
   "STRONG-3": () =>
     options((given) => ({
       ...given,
-      signatureVersion: given.journal.find("none") === undefined && existsSync(`${process.env["MOORING_STATE"]}/signed`) ? 1 : signedOnce(),
+      signatureVersion: existsSync(`${process.env["MOORING_STATE"]}/signed`) ? 1 : signedOnce(),
     })),
   "STRONG-4": () => wire(drops("drain")),
   "STRONG-5": () =>
     wire({
-      heard: (frame) => [frame],
       sent: (frame, socket) => {
         openSockets.add(socket);
         return [frame];
