@@ -16,7 +16,6 @@ import {
   enrollDevice,
   type IssuedIdentity,
   LONGEST_WAIT_MS,
-  lockState,
   noop,
   openFileJournal,
   openFileKeys,
@@ -25,7 +24,6 @@ import {
   pause,
   readBootId,
   type ShownCode,
-  StateInUse,
   StoredIdentity,
   sayWhileWaiting,
   succeedInstance,
@@ -33,11 +31,14 @@ import {
   toPairedDevice,
 } from "./agent/index.ts";
 import { serveStatus } from "./cli/status-socket.ts";
+import { lockAll } from "./device-locks.ts";
 import { type DeviceHost, HOST_KINDS, openDeviceHost } from "./host/open.ts";
+import { createLog, LOG_FORMATS, type Log } from "./log.ts";
 import { BadOptions } from "./options.ts";
 import { launchAgent, REACHED_GATEWAY, RESTART_CODE } from "./update/launcher.ts";
 import { createUpdater, type UpdaterOptions } from "./update/updater.ts";
 import { openVersions } from "./update/versions.ts";
+import { watchEventLoop } from "./watchdog.ts";
 
 export const DEVICE_HELP = `Runs the reference agent as one device.
 
@@ -57,6 +58,7 @@ export const DEVICE_HELP = `Runs the reference agent as one device.
   --channel NAME    the channel of these versions (default: stable)
   --trial N         the seconds that a new version has to reach the gateway (default: 120)
   --socks-port N    where programs of this machine find the SOCKS proxy to mesh routes, on 127.0.0.1 (default: 1080; 0: a free port)
+  --log-format F    text (the default) or json
 
 The apps of a process host outlive the agent; the next start adopts them.
 The journal beside the identity (FILE.journal) keeps a command from running twice, even after a restart. One process at a time can use it, and the folder of the data.
@@ -64,14 +66,11 @@ The journal beside the identity (FILE.journal) keeps a command from running twic
 
 const DEFAULT_URL = "http://127.0.0.1:8080";
 const POLL_SOCKETS = 2;
-const LOCK_WITHIN_MS = 2_000;
 /** A whole site starts together after a power cut, not when one agent is restarted. */
 const MACHINE_STARTS_WITHIN_S = 600;
 const RESTART_WINDOW_MS = 1_000;
 /** Whatever its children do. The exit of this process kills those that are left. */
 const STOPPED_WITHIN_MS = 9_000;
-
-const say = (text: string): void => void process.stdout.write(`${new Date(time.wallMs()).toISOString()} ${text}\n`);
 
 /** Runs until the device has stopped, and resolves to the exit code. */
 export const runDevice = async (args: readonly string[]): Promise<number> => {
@@ -90,6 +89,7 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
       channel: { type: "string", default: "stable" },
       trial: { type: "string", default: "120" },
       "socks-port": { type: "string", default: "1080" },
+      "log-format": { type: "string", default: "text" },
       help: { type: "boolean", short: "h", default: false },
     },
   });
@@ -100,6 +100,9 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
   }
   const kind = HOST_KINDS.find((each) => each === values.host);
   if (kind === undefined) throw new BadOptions(`--host: one of ${HOST_KINDS.join(", ")}`);
+  const format = LOG_FORMATS.find((each) => each === values["log-format"]);
+  if (format === undefined) throw new BadOptions(`--log-format: one of ${LOG_FORMATS.join(", ")}`);
+  const say = createLog(format, time);
   const socksPort = Number(values["socks-port"]);
   if (!Number.isInteger(socksPort) || socksPort < 0 || socksPort > 65_535) throw new BadOptions("--socks-port: a port, or 0");
   const folder = resolve(values.data ?? `${path}.data`);
@@ -109,7 +112,7 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
   if (versions !== null && process.send === undefined)
     return launchAgent({ versions, installed: process.argv[1] ?? "", args, trialMs: Number(values.trial) * 1_000, time, say });
   const pairs = pair !== undefined && !existsSync(path);
-  if (pairs) await pairInto(path, { name: pair, url: url ?? DEFAULT_URL, enrollmentToken: values.enroll });
+  if (pairs) await pairInto(path, { name: pair, url: url ?? DEFAULT_URL, enrollmentToken: values.enroll, say });
   const identity = StoredIdentity.parse(JSON.parse(await readFile(path, "utf8")));
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const unlock = await lockAll([path, join(realpathSync(folder), "agent")]);
@@ -121,6 +124,7 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
       path,
       folder,
       url,
+      say,
       signatureVersion: values.signature === "2" ? 2 : 1,
       seconds,
       atOnce: pairs || seconds !== undefined,
@@ -130,40 +134,12 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
   }
 };
 
-/** An agent that has just been killed may take a moment to end. */
-const lockSoon = async (path: string): Promise<() => void> => {
-  const untilMs = time.elapsedMs() + LOCK_WITHIN_MS;
-  for (;;) {
-    try {
-      return await lockState(path, time);
-    } catch (error) {
-      if (!(error instanceof StateInUse) || time.elapsedMs() > untilMs) throw error;
-      await pause(time, 100);
-    }
-  }
-};
-
-/** The identity and the data: two identities with one folder of data would both run its apps. */
-const lockAll = async (paths: readonly string[]): Promise<() => void> => {
-  const held: (() => void)[] = [];
-  const unlock = (): void => {
-    for (const each of held) each();
-  };
-  try {
-    for (const path of paths) held.push(await lockSoon(path));
-    return unlock;
-  } catch (error) {
-    unlock();
-    throw error;
-  }
-};
-
 /** In the current folder, whatever the name contains. */
 const fileOf = (name: string): string => `${name.replaceAll(/[^\w.-]+/g, "-").replace(/^\.+/, "")}.json`;
 
 const pairInto = async (
   path: string,
-  { name, url, enrollmentToken }: { readonly name: string; readonly url: string; readonly enrollmentToken: string | undefined },
+  { name, url, enrollmentToken, say }: { readonly name: string; readonly url: string; readonly enrollmentToken: string | undefined; readonly say: Log },
 ): Promise<void> => {
   const device = { url, name, fingerprint: `sim-${randomUUID()}`, platform: process.platform };
   const requestOf = ({ code, comparison, portalUrl }: ShownCode): string => `approve ${code} at ${portalUrl} if it shows ${comparison}`;
@@ -181,7 +157,7 @@ const pairInto = async (
       },
     },
     time,
-    say,
+    (line) => say(line),
   );
   await writeFile(path, JSON.stringify(identity), { mode: 0o600, flag: "wx" });
   say(`paired as ${identity.device_id}`);
@@ -194,6 +170,7 @@ interface Start {
   /** The agent's data. */
   readonly folder: string;
   readonly url: string | undefined;
+  readonly say: Log;
   readonly host: DeviceHost;
   readonly updates: Pick<UpdaterOptions, "versions" | "publicKey" | "channel"> | null;
   readonly signatureVersion: 1 | 2;
@@ -204,7 +181,7 @@ interface Start {
 
 const runAgent = async (
   member: PairedDevice,
-  { identity, path, folder, url: given, host, updates, signatureVersion, seconds, atOnce }: Start,
+  { identity, path, folder, url: given, say, host, updates, signatureVersion, seconds, atOnce }: Start,
 ): Promise<number> => {
   const { connect, infrastructure_secrets: secrets } = identity;
   const url = given ?? secrets["API_URL"] ?? DEFAULT_URL;
@@ -258,7 +235,7 @@ const runAgent = async (
       polled: instances.polled,
       executed: (commandId, type) => say(`runs ${type} ${commandId}`),
       settled: ({ commandId, status, result }) => say(`acknowledged ${commandId}: ${status ?? "?"} (${result})`),
-      alarm: say,
+      alarm: (text) => say(text, "warn"),
     },
   });
   const status = () => ({
@@ -274,6 +251,7 @@ const runAgent = async (
     apps: host.apps.report(),
   });
   const answers = serveStatus(folder, { status, ...host.apps }, say);
+  const stopWatching = watchEventLoop(time);
   agent.start();
   host.start(agent, firstWindowMs);
   updater?.start(agent);
@@ -286,6 +264,7 @@ const runAgent = async (
     await agent.stop();
     await host.close();
     http.close();
+    await stopWatching();
   };
   await Promise.race([stopped(), pause(time, STOPPED_WITHIN_MS)]);
   say("stopped");

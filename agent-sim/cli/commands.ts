@@ -74,8 +74,18 @@ const run = async ({ resolved: { settings }, uid }: Invocation): Promise<number>
   const path = identityPath(settings.data);
   const identity = readIdentity(path, uid);
   if (identity === null) throw new BadOptions(`this machine is not paired (${path}); run: mooring-agent pair`);
-  const { url, data, host, signature, channel, "socks-port": port, "update-key": key } = settings;
-  const words = { identity: path, data, host, signature, channel, "socks-port": String(port), url: url?.replace(/\/+$/, ""), "update-key": key };
+  const { url, data, host, signature, channel, "socks-port": port, "log-format": format, "update-key": key } = settings;
+  const words = {
+    identity: path,
+    data,
+    host,
+    signature,
+    channel,
+    "socks-port": String(port),
+    "log-format": format,
+    url: url?.replace(/\/+$/, ""),
+    "update-key": key,
+  };
   const args = Object.entries(words).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`, value]));
   return runDevice(args);
 };

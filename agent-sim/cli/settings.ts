@@ -5,6 +5,7 @@ import { join, resolve } from "node:path";
 import { parse as parseYaml } from "yaml";
 import { z } from "zod";
 import { HOST_KINDS } from "../host/open.ts";
+import { LOG_FORMATS } from "../log.ts";
 import { BadOptions } from "../options.ts";
 
 const Port = z.coerce.number().int().min(0).max(65_535);
@@ -28,6 +29,7 @@ export const AGENT_FLAGS = {
   },
   channel: { schema: z.string().min(1).max(32), help: "NAME: the channel of these releases (default: stable)" },
   signature: { schema: z.enum(["1", "2"]), help: "2: sign the whole request (default), 1: body and time" },
+  "log-format": { schema: z.enum(LOG_FORMATS), help: "text, or json: a JSON object a line" },
   "socks-port": { schema: Port, help: "N: where programs of this machine find the proxy to mesh routes (default: 1080; 0: a free port)" },
 } as const;
 export type SettingName = keyof typeof AGENT_FLAGS;
@@ -94,6 +96,7 @@ export const resolveSettings = (flags: Readonly<Record<string, unknown>>, place:
     channel: "stable",
     signature: "2",
     "socks-port": "1080",
+    "log-format": "text",
   };
   const layers = (name: SettingName): readonly (readonly [from: string, value: unknown])[] => [
     [`--${name}`, flags[name]],

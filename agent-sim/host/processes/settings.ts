@@ -11,7 +11,7 @@ import type { Disk } from "./disk.ts";
 
 export const SUPERVISION = {
   /** Interval between two looks at a running app. */
-  lookMs: 500,
+  lookMs: 1_000,
   /** An app without a health check has started if it lives this long. */
   settleMs: 2_000,
   /** Delay before the first restart; each further one within the window doubles it. */

@@ -27,6 +27,8 @@ export interface DockerEngine {
   docker(...words: readonly string[]): Promise<string>;
   /** Makes an image that has busybox and nothing else. `changes` are lines of a Dockerfile, such as `VOLUME /data`. */
   makeImage(name: string, ...changes: readonly string[]): Promise<void>;
+  /** Makes an image of a Debian release with these packages, from the mirror that this machine's apt uses. */
+  makeDebian(name: string, release: string, packages: readonly string[]): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -117,6 +119,14 @@ const endLeftovers = async (): Promise<void> => {
 const BUSYBOX = ["/bin/busybox", "/usr/bin/busybox"];
 const APPLETS = ["sh", "cat", "echo", "httpd", "mkdir", "nc", "printenv", "sleep", "true", "wget", "yes", "head", "seq", "kill"];
 
+/** Makes an image of a folder. */
+const importTree = async (root: string, words: readonly string[], env: Readonly<Record<string, string>>): Promise<void> => {
+  const packed = spawn("tar", ["-C", root, "-c", "."], { stdio: ["ignore", "pipe", "inherit"] });
+  const load = spawn("docker", ["import", ...words], { env, stdio: [packed.stdout, "ignore", "inherit"] });
+  const [code] = await once(load, "exit");
+  if (code !== 0) throw new Error(`docker import ended with code ${code}`);
+};
+
 export const startDockerEngine = async (): Promise<DockerEngine> => {
   await endLeftovers();
   const folder = mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`));
@@ -132,13 +142,13 @@ export const startDockerEngine = async (): Promise<DockerEngine> => {
       mkdirSync(bin);
       for (const applet of APPLETS) symlinkSync("busybox", join(bin, applet));
       await runFile("cp", ["--dereference", busybox ?? "busybox", join(bin, "busybox")]);
-      const packed = spawn("tar", ["-C", root, "-c", "."], { stdio: ["ignore", "pipe", "inherit"] });
-      const load = spawn("docker", ["import", ...['CMD ["sh"]', ...changes].flatMap((line) => ["--change", line]), "-", name], {
-        env: environment,
-        stdio: [packed.stdout, "ignore", "inherit"],
-      });
-      const [code] = await once(load, "exit");
-      if (code !== 0) throw new Error(`docker import ended with code ${code}`);
+      await importTree(root, [...['CMD ["sh"]', ...changes].flatMap((line) => ["--change", line]), "-", name], environment);
+    },
+    makeDebian: async (name, release, packages) => {
+      const root = mkdtempSync(join(folder, "tree-"));
+      await runFile(process.execPath, ["test/kit/setup/debian-tree.mjs", release, root, ...packages]);
+      await importTree(root, ["-", name], environment);
+      rmSync(root, { recursive: true });
     },
     close: () => end(folder),
   };

@@ -2,61 +2,31 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { join } from "node:path";
-import { Agent, fetch } from "undici";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createKeys, MAIN, releaseFile, signRelease } from "../../../agent-sim/update/release.ts";
-import { bootstrapTenant, createSandbox, node, ROOT, runToEnd, type Sandbox, startGatewayProcess } from "../../flows/processes.ts";
-import { onSharedServer } from "../../flows/shared-server.ts";
+import { MAIN, releaseFile, signRelease } from "../../../agent-sim/update/release.ts";
+import { node } from "../../flows/processes.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
 import { type Machine, openMachine } from "../../kit/machine/machine.ts";
-import { type Authority, createAuthority } from "../../kit/net/certificates.ts";
+import { type Offering, startOffering } from "./offering.ts";
 
 const WITHIN_MS = 60_000;
-const signing = createKeys();
-let authority: Authority;
-let sandbox: Sandbox;
-let releases: string;
-let url: string;
-let call: <T>(path: string, body?: unknown) => Promise<T>;
+let offering: Offering;
 const machines: Machine[] = [];
 const agents: ChildProcess[] = [];
 
 beforeAll(async () => {
-  // With a Node of its own, as an operator offers it.
-  const packed = await runToEnd([process.execPath, join(ROOT, "agent-sim/package/main.mjs"), "--platform", `linux-${process.arch}`, "--form", "tarball"], {
-    env: {},
-  });
-  expect(packed).toMatchObject({ code: 0, stdout: expect.stringContaining(".tar.gz\n") });
-  authority = await createAuthority();
-  const { certFile, keyFile } = await authority.issue("gateway");
-  sandbox = await createSandbox(await onSharedServer({ TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile }));
-  releases = join(sandbox.dir, "releases");
-  await mkdir(releases);
-  ({ url } = await startGatewayProcess({ ...sandbox.env, AGENT_RELEASES_DIR: releases, AGENT_UPDATE_KEY: signing.publicKey }));
-  const { token } = await bootstrapTenant(sandbox, "--unlimited");
-  const dispatcher = new Agent({ connect: { ca: authority.ca } });
-  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-  call = async (path, body) => {
-    const answer = await fetch(`${url}${path}`, { dispatcher, headers, ...(body === undefined ? {} : { method: "POST", body: JSON.stringify(body) }) });
-    return ((await answer.json()) as { data: never }).data;
-  };
+  offering = await startOffering();
 }, 120_000);
 afterAll(async () => {
   for (const agent of agents) agent.kill("SIGKILL");
   for (const machine of machines) await machine.remove();
-  await sandbox.remove();
-  await authority.remove();
+  await offering.close();
 });
 
-/** The console's line, which trusts the private authority. */
-const lineWith = async (options: string): Promise<string> => {
-  const { installCommand } = await call<{ installCommand: string }>("/v1/pairing/enrollment-tokens", { name: "machines", allowRepair: true });
-  return `${installCommand.replace("curl ", `curl --cacert ${authority.caFile} `)} --ca ${authority.caFile} ${options}`;
-};
 const deviceOf = async (data: string): Promise<string> => JSON.parse(await readFile(join(data, "identity.json"), "utf8")).device_id;
 
 describe("without root", () => {
@@ -66,17 +36,17 @@ describe("without root", () => {
     const env = { MOORING_AGENT_CONFIG: join(machine.home, ".config/mooring-agent/config.yaml"), MOORING_AGENT_SOCKS_PORT: "0" };
     return machine.run(`.local/bin/mooring-agent ${words}`, { env });
   };
-  const device = () => call<{ status: string; agentVersion: string }>(`/v1/devices/${deviceId}`);
+  const device = () => offering.call<{ status: string; agentVersion: string }>(`/v1/devices/${deviceId}`);
 
   test("the line installs and pairs, the agent connects, and its own commands tell so", { timeout: 120_000 }, async () => {
     machine = await openMachine();
     machines.push(machine);
-    const { code, said } = await machine.run(await lineWith("--no-service --host process"));
+    const { code, said } = await machine.run(await offering.line("--no-service --host process"));
     expect([code, said]).toEqual([0, expect.stringContaining("paired as dev_")]);
     deviceId = await deviceOf(machine.data);
     const env = { PATH: process.env["PATH"], HOME: machine.home, MOORING_AGENT_CONFIG: join(machine.home, ".config/mooring-agent/config.yaml") };
     agents.push(spawn(join(machine.home, ".local/bin/mooring-agent"), ["run", "--socks-port", "0"], { env, stdio: "ignore" }));
-    expect(await agent("status --wait")).toMatchObject({ code: 0, said: expect.stringContaining(`${deviceId} at ${url}: connected since`) });
+    expect(await agent("status --wait")).toMatchObject({ code: 0, said: expect.stringContaining(`${deviceId} at ${offering.url}: connected since`) });
     await eventually(async () => expect(await device()).toMatchObject({ status: "online" }), WITHIN_MS);
     const { said: findings } = await agent("doctor --json");
     expect(JSON.parse(findings).filter(({ verdict }: { verdict: string }) => verdict === "wrong")).toEqual([]);
@@ -89,16 +59,18 @@ describe("without root", () => {
 
   test("an ordered release that is signed with the pinned key replaces the installed version, and a broken one goes back", { timeout: 240_000 }, async () => {
     const order = async () => {
-      const { commandId } = await call<{ commandId: string }>(`/v1/devices/${deviceId}/commands`, { type: "agent-update" });
+      const { commandId } = await offering.call<{ commandId: string }>(`/v1/devices/${deviceId}/commands`, { type: "agent-update" });
       return eventually(async () => {
-        const ended = await call<{ status: string; failureCode: string | null }>(`/v1/commands/${commandId}`);
+        const ended = await offering.call<{ status: string; failureCode: string | null }>(`/v1/commands/${commandId}`);
         expect(ended.status).toMatch(/succeeded|failed/);
         return ended;
       }, WITHIN_MS);
     };
-    const key = join(sandbox.dir, "release.pem");
-    await writeFile(key, signing.privateKey);
-    const { code, stderr } = await node("agent-sim/release.js", ["--key", key, "--out", releases, "--version", "60.0.0"], { env: sandbox.env });
+    const key = join(offering.sandbox.dir, "release.pem");
+    await writeFile(key, offering.signing.privateKey);
+    const { code, stderr } = await node("agent-sim/release.js", ["--key", key, "--out", offering.releases, "--version", "60.0.0"], {
+      env: offering.sandbox.env,
+    });
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     await eventually(async () => expect(await order()).toMatchObject({ status: "succeeded" }), WITHIN_MS);
     await eventually(async () => expect(await device()).toMatchObject({ status: "online", agentVersion: "60.0.0" }), WITHIN_MS);
@@ -110,8 +82,8 @@ describe("without root", () => {
       sha256: createHash("sha256").update(broken).digest("hex"),
       size: Buffer.byteLength(broken),
     } as const;
-    await writeFile(join(releases, "broken.package.json"), broken);
-    await writeFile(join(releases, "broken.release.json"), releaseFile(signRelease(release, signing.privateKey)));
+    await writeFile(join(offering.releases, "broken.package.json"), broken);
+    await writeFile(join(offering.releases, "broken.release.json"), releaseFile(signRelease(release, offering.signing.privateKey)));
     await eventually(async () => expect(await order()).toMatchObject({ status: "failed", failureCode: "FAILED_BEFORE" }), WITHIN_MS);
     await eventually(async () => expect(await device()).toMatchObject({ status: "online", agentVersion: "60.0.0" }), WITHIN_MS);
   });
@@ -140,12 +112,12 @@ describe("without root", () => {
     const verdicts = Object.fromEntries(findings.map(({ check, verdict }) => [check, verdict]));
     expect(verdicts).toMatchObject({ gateway: "ok", proxy: "ok", websocket: "ok", signature: "ok" });
     // Calls keep one connection, and the upgrade has its own.
-    expect(seen).toEqual([new URL(url).host, new URL(url).host]);
+    expect(seen).toEqual([new URL(offering.url).host, new URL(offering.url).host]);
   });
 
   test("removed, it leaves nothing but its data", { timeout: 60_000 }, async () => {
     for (const each of agents.splice(0)) each.kill("SIGTERM");
-    const { code } = await machine.run(`curl --cacert ${authority.caFile} -fsSL ${url}/install.sh | sh -s -- --uninstall`);
+    const { code } = await machine.run(`curl --cacert ${offering.authority.caFile} -fsSL ${offering.url}/install.sh | sh -s -- --uninstall`);
     expect(code).toBe(0);
     expect((await machine.files()).filter((name) => !name.startsWith(".local/share/mooring-agent/"))).toEqual([]);
   });
@@ -153,25 +125,25 @@ describe("without root", () => {
 
 test("as root it installs for the machine, with a user of its own, and leaves no file when it is purged", { timeout: 120_000 }, async () => {
   // The folders of the whole machine, as this test alone sees them.
-  const folder = join(sandbox.dir, "machine");
+  const folder = join(offering.sandbox.dir, "machine");
   const script = `set -e
 mkdir -p ${folder}; mount -t tmpfs none ${folder}
 for each in etc opt var usr; do mkdir -p ${folder}/$each/new ${folder}/$each/work; mount -t overlay overlay -o lowerdir=/$each,upperdir=${folder}/$each/new,workdir=${folder}/$each/work /$each; done
-${(await lineWith("--no-service --host process")).replace("sudo sh", "sh")}
+${(await offering.line("--no-service --host process")).replace("sudo sh", "sh")}
 export MOORING_AGENT_SOCKS_PORT=0
 su -s /bin/sh mooring-agent -c '/usr/local/bin/mooring-agent run' & sleep 0.1
 su -s /bin/sh mooring-agent -c '/usr/local/bin/mooring-agent status --wait'
 stat -c '%U %a %n' /var/lib/mooring-agent /var/lib/mooring-agent/identity.json
 su -s /bin/sh nobody -c '/usr/local/bin/mooring-agent status' || echo "nobody may not ask: $?"
-curl --cacert ${authority.caFile} -fsSL ${url}/install.sh | sh -s -- --uninstall --purge
+curl --cacert ${offering.authority.caFile} -fsSL ${offering.url}/install.sh | sh -s -- --uninstall --purge
 id mooring-agent >/dev/null 2>&1 || echo "no such user, so none of its processes"
 find ${folder} -type f -path '*mooring-agent*'
 echo end`;
   const machine = await openMachine();
   machines.push(machine);
   await machine.program("id", 'exec /usr/bin/id "$@"');
-  await writeFile(join(sandbox.dir, "machine.sh"), script);
-  const { code, said } = await machine.run(`unshare -m sh ${join(sandbox.dir, "machine.sh")}`);
+  await writeFile(join(offering.sandbox.dir, "machine.sh"), script);
+  const { code, said } = await machine.run(`unshare -m sh ${join(offering.sandbox.dir, "machine.sh")}`);
   expect([code, said]).toEqual([0, expect.stringContaining(": connected since")]);
   expect(said).toContain("mooring-agent 700 /var/lib/mooring-agent\nmooring-agent 600 /var/lib/mooring-agent/identity.json\n");
   expect(said).toMatch(/try sudo[\s\S]*nobody may not ask: 2/u);
