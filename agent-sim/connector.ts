@@ -4,7 +4,7 @@ import { parseArgs } from "node:util";
 import { CARRIER_PATH } from "../protocol/channel/carrier.ts";
 import { createCarrier, systemTime as time } from "./agent/index.ts";
 import { connectToService } from "./host/services.ts";
-import { createLog } from "./log.ts";
+import { createAgentLog } from "./log.ts";
 import { BadOptions } from "./options.ts";
 
 export const CONNECTOR_HELP = `Serves one tunnel with its token, without a paired device. Several connectors of a tunnel take turns.
@@ -19,7 +19,7 @@ export const CONNECTOR_HELP = `Serves one tunnel with its token, without a paire
 const DEFAULT_EDGE = "http://127.0.0.1:8082";
 const TOKEN = /^mtt_[\w-]{20,100}$/;
 
-const say = createLog("text", time);
+const say = createAgentLog("text", time);
 
 /** Runs until a signal ends it. */
 export const runConnector = async (args: readonly string[]): Promise<number> => {

@@ -33,7 +33,7 @@ import {
 import { serveStatus } from "./cli/status-socket.ts";
 import { lockAll } from "./device-locks.ts";
 import { type DeviceHost, HOST_KINDS, openDeviceHost } from "./host/open.ts";
-import { createLog, LOG_FORMATS, type Log } from "./log.ts";
+import { type AgentLog, createAgentLog, LOG_FORMATS } from "./log.ts";
 import { BadOptions } from "./options.ts";
 import { launchAgent, REACHED_GATEWAY, RESTART_CODE } from "./update/launcher.ts";
 import { createUpdater, type UpdaterOptions } from "./update/updater.ts";
@@ -102,7 +102,7 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
   if (kind === undefined) throw new BadOptions(`--host: one of ${HOST_KINDS.join(", ")}`);
   const format = LOG_FORMATS.find((each) => each === values["log-format"]);
   if (format === undefined) throw new BadOptions(`--log-format: one of ${LOG_FORMATS.join(", ")}`);
-  const say = createLog(format, time);
+  const say = createAgentLog(format, time);
   const socksPort = Number(values["socks-port"]);
   if (!Number.isInteger(socksPort) || socksPort < 0 || socksPort > 65_535) throw new BadOptions("--socks-port: a port, or 0");
   const folder = resolve(values.data ?? `${path}.data`);
@@ -139,7 +139,7 @@ const fileOf = (name: string): string => `${name.replaceAll(/[^\w.-]+/g, "-").re
 
 const pairInto = async (
   path: string,
-  { name, url, enrollmentToken, say }: { readonly name: string; readonly url: string; readonly enrollmentToken: string | undefined; readonly say: Log },
+  { name, url, enrollmentToken, say }: { readonly name: string; readonly url: string; readonly enrollmentToken: string | undefined; readonly say: AgentLog },
 ): Promise<void> => {
   const device = { url, name, fingerprint: `sim-${randomUUID()}`, platform: process.platform };
   const requestOf = ({ code, comparison, portalUrl }: ShownCode): string => `approve ${code} at ${portalUrl} if it shows ${comparison}`;
@@ -170,7 +170,7 @@ interface Start {
   /** The agent's data. */
   readonly folder: string;
   readonly url: string | undefined;
-  readonly say: Log;
+  readonly say: AgentLog;
   readonly host: DeviceHost;
   readonly updates: Pick<UpdaterOptions, "versions" | "publicKey" | "channel"> | null;
   readonly signatureVersion: 1 | 2;

@@ -7,10 +7,10 @@ export type LogFormat = (typeof LOG_FORMATS)[number];
 /** Numbers as pino has them. */
 const LEVELS = { info: 30, warn: 40 } as const;
 
-export type Log = (text: string, level?: keyof typeof LEVELS) => void;
+export type AgentLog = (text: string, level?: keyof typeof LEVELS) => void;
 
-export const createLog =
-  (format: LogFormat, { wallMs }: Pick<Time, "wallMs">): Log =>
+export const createAgentLog =
+  (format: LogFormat, { wallMs }: Pick<Time, "wallMs">): AgentLog =>
   (text, level = "info") => {
     const at = new Date(wallMs()).toISOString();
     const line = format === "text" ? `${at} ${text}` : JSON.stringify({ level: LEVELS[level], time: at, service: "mooring-agent", msg: text });

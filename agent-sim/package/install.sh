@@ -154,8 +154,7 @@ start() {
       systemd enable mooring-agent >/dev/null 2>&1; systemd restart mooring-agent || fail 8 "the service does not start; see journalctl -u mooring-agent"
       [ "$SERVICE" = systemd ] || { loginctl enable-linger >/dev/null 2>&1 && say "the agent runs without a login of this user, too (linger)" || say "it stops when this user logs out; root allows more: loginctl enable-linger $(id -un)"; } ;;
     openrc)
-      printf '#!/sbin/openrc-run\nsupervisor=supervise-daemon command=%s/current/bin/mooring-agent command_args=run command_user=%s\noutput_logger="logger -t mooring-agent" error_logger="logger -t mooring-agent"\n' "$PREFIX" "$OWNER" >/etc/init.d/mooring-agent
-      printf "while IFS= read -r line; do export \"\$line\"; done <%s/environment\\ndepend() { want net; }\\n" "$CONFIG" >>/etc/init.d/mooring-agent
+      printf "#!/sbin/openrc-run\\nsupervisor=supervise-daemon command=%s/current/bin/mooring-agent command_args=run command_user=%s\\noutput_logger='logger -t mooring-agent' error_logger='logger -t mooring-agent'\\nwhile IFS= read -r line; do export \"\$line\"; done <%s/environment\\ndepend() { want net; }\\n" "$PREFIX" "$OWNER" "$CONFIG" >/etc/init.d/mooring-agent
       chmod 755 /etc/init.d/mooring-agent; rc-update add mooring-agent default >/dev/null; rc-service mooring-agent restart || fail 8 "the service does not start; see /var/log" ;;
     none)
       say "There is no service manager that this script uses${NO_SERVICE:+ (--no-service)}. Start the agent with:"

@@ -3,6 +3,7 @@
 // seconds may be fractions, and only the fields that an agent cannot do without are required. A client generated from them works with later gateways.
 import { z } from "zod";
 import { AgentFrame, contract, type Group, type Operation, ServerFrame } from "../../protocol/index.ts";
+import { fieldsDocument } from "./protocol-fields.ts";
 
 type Json = Record<string, unknown>;
 const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value);
@@ -122,13 +123,16 @@ const commandTypes = (): [string, Json][] =>
       { $schema: DIALECT, title: type, description: summary, $defs: { payload: tolerant(toJson(payload), "", () => true), output: toJson(output) } },
     ]);
 
+const allSchemas = (): ReadonlyMap<string, Json> =>
+  new Map([
+    ...frameFiles("from-gateway", ServerFrame.options, (schema) => tolerant(schema)),
+    ...frameFiles("from-agent", AgentFrame.options, (schema) => schema),
+    ...calls(),
+    ...commandTypes(),
+  ]);
+
 /** The text of each file, by its path in protocol/schemas. */
 export const schemaFiles = (): ReadonlyMap<string, string> =>
-  new Map(
-    [
-      ...frameFiles("from-gateway", ServerFrame.options, (schema) => tolerant(schema)),
-      ...frameFiles("from-agent", AgentFrame.options, (schema) => schema),
-      ...calls(),
-      ...commandTypes(),
-    ].map(([name, schema]) => [name, `${JSON.stringify(schema, null, 2)}\n`]),
-  );
+  new Map([...allSchemas()].map(([name, schema]) => [name, `${JSON.stringify(schema, null, 2)}\n`]));
+
+export const fieldsText = (): string => fieldsDocument(allSchemas());

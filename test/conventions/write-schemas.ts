@@ -1,10 +1,11 @@
-// `npm run docs:schemas`: writes the JSON Schemas of the agent protocol to protocol/schemas, and removes obsolete files.
+// `npm run docs:schemas`: writes the JSON Schemas of the agent protocol to protocol/schemas, removes obsolete files, and lists all fields in protocol/fields.md.
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
-import { schemaFiles } from "./schemas.ts";
+import { fieldsText, schemaFiles } from "./schemas.ts";
 
 export const SCHEMAS = new URL("../../protocol/schemas/", import.meta.url);
+export const FIELDS = new URL("../../protocol/fields.md", import.meta.url);
 
 if (process.argv[1] === import.meta.filename) {
   await rm(SCHEMAS, { recursive: true, force: true });
@@ -13,4 +14,5 @@ if (process.argv[1] === import.meta.filename) {
     await mkdir(dirname(path), { recursive: true });
     await writeFile(path, text);
   }
+  await writeFile(FIELDS, fieldsText());
 }

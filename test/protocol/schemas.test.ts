@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { schemaFiles } from "../conventions/schemas.ts";
-import { SCHEMAS } from "../conventions/write-schemas.ts";
+import { fieldsText, schemaFiles } from "../conventions/schemas.ts";
+import { FIELDS, SCHEMAS } from "../conventions/write-schemas.ts";
 import { examples } from "./examples.ts";
 
 type JsonSchema = Parameters<typeof z.fromJSONSchema>[0];
@@ -16,6 +16,7 @@ test("the schema files equal the contract's (npm run docs:schemas writes them)",
   const there = readdirSync(fileURLToPath(SCHEMAS), { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".json"));
   expect(there.sort()).toEqual([...schemaFiles().keys()].sort());
   for (const [name, text] of schemaFiles()) expect(readFileSync(new URL(name, SCHEMAS), "utf8"), name).toBe(text);
+  expect(readFileSync(FIELDS, "utf8")).toBe(fieldsText());
 });
 
 describe("examples", () => {
