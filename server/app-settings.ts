@@ -35,6 +35,7 @@ export interface AppSettings {
   readonly lingerMs?: number;
   readonly withoutJobs?: true;
   readonly certificateEveryMs?: number;
+  readonly clockEveryMs?: number;
   readonly consoleFolder?: string;
   readonly agentFolder?: string;
   readonly edge?: Partial<EdgeLimits>;

@@ -24,6 +24,7 @@ import { listen } from "./gateway/uws/listen.ts";
 import { registerAgentSocket } from "./gateway/uws/socket.ts";
 import { type Base, openBase } from "./node-base.ts";
 import { openEdge, openEdgeCertificate } from "./open-edge.ts";
+import { createDatabaseClock } from "./platform/database/database-clock.ts";
 import { databaseError } from "./platform/database/db-errors.ts";
 import { readStandbys } from "./platform/database/durability.ts";
 import { duplicateError } from "./platform/database/unique-indexes.ts";
@@ -128,7 +129,8 @@ const openAll = async (deps: OpenDeps): Promise<Edge> => {
   return edge;
 };
 
-const openNode = async (config: Config, life: Lifecycle, { clock, log, settings = {}, sharedPort = false, inherits = false, edgeSource }: AppDeps) => {
+const openNode = async (config: Config, life: Lifecycle, { clock: own, log, settings = {}, sharedPort = false, inherits = false, edgeSource }: AppDeps) => {
+  const clock = createDatabaseClock(own, log, settings.clockEveryMs);
   const certificate = await openCertificate(config, { clock, log, everyMs: settings.certificateEveryMs });
   if (certificate.files !== null) life.use("certificate", certificate);
   const edgeCertificate = await openEdgeCertificate(config, life, { clock, log, settings });
@@ -164,6 +166,7 @@ const openNode = async (config: Config, life: Lifecycle, { clock, log, settings 
   const features = openFeatures(base, {
     ...base,
     node,
+    clockOffsetMs: clock.offsetMs,
     probe: (device, instanceId) => channel.probe(device, instanceId),
     loadCalls: () => transports.load,
     pages: edgePages,
@@ -183,7 +186,7 @@ const openNode = async (config: Config, life: Lifecycle, { clock, log, settings 
     commands: features.commands.commandGauges,
     cluster: { bus: cluster.bus, ...cluster.stats },
     build: { version, commit },
-    database: { pool: base.db.poolFigures, outbox: features.outbox.figures, standbys: () => readStandbys(base.db) },
+    database: { pool: base.db.poolFigures, outbox: features.outbox.figures, standbys: () => readStandbys(base.db), clockOffsetMs: clock.offsetMs },
     features: features.gauges,
     counters: features.metricCounters,
   });

@@ -3,7 +3,6 @@ import { randomUUID } from "node:crypto";
 import type { AppSettings, NodeState } from "./app-settings.ts";
 import { type Cluster, openCluster } from "./cluster.ts";
 import { type Config, edgeUrlOf, publicUrlOf } from "./config.ts";
-import type { Clock } from "./core/clock.ts";
 import { newSecret } from "./core/ids.ts";
 import type { Lifecycle } from "./core/lifecycle/lifecycle.ts";
 import type { OwnSpans, Tracing } from "./core/ports/trace.ts";
@@ -14,6 +13,7 @@ import { readStatic, type StaticFiles } from "./gateway/http/static.ts";
 import { configuredLimits } from "./gateway/transports.ts";
 import { edgePortsOf, listeningOf } from "./open-edge.ts";
 import { keepInDataDir } from "./platform/data-dir.ts";
+import type { DatabaseClock } from "./platform/database/database-clock.ts";
 import { warnOfUnsafeSettings } from "./platform/database/durability.ts";
 import { type Installation, openInstallation } from "./platform/installation.ts";
 import { createJobBook, type JobBook } from "./platform/jobs.ts";
@@ -26,7 +26,7 @@ import { packageFile, version } from "./version.ts";
 const isUnspecified = (host: string): boolean => host === "0.0.0.0" || host === "::";
 
 export interface Base extends Installation {
-  readonly clock: Clock;
+  readonly clock: DatabaseClock;
   readonly config: Config;
   readonly log: Log;
   readonly settings: AppSettings;
@@ -61,6 +61,7 @@ export const openBase = async (deps: BaseDeps): Promise<Base> => {
   const nodeId = config.NODE_ID ?? `node_${randomUUID().slice(0, 8)}`;
   const state: NodeState = { draining: false, listeners: [], port: config.PORT, internalPort: config.INTERNAL_PORT, ...edgePortsOf(config) };
   const installation = await openInstallation(config, life, { clock, log });
+  life.use("the database's clock", await clock.follow(installation.db));
   await warnOfUnsafeSettings(installation.db, log);
   const metrics = createMetrics();
   const cluster = openCluster({ ...deps, nodeId, onNudge: metrics.channelMeters.nudged, settings: settings.cluster });

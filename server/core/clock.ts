@@ -1,4 +1,5 @@
-// The only place that reads the process's clock. Deadlines of sessions, commands and nodes use the database's clock instead, because there seconds count.
+// The only place that reads the process's clock. A node goes by the database's wherever the two differ (platform/database/database-clock.ts), and statements
+// that set or judge the deadlines of sessions, commands and nodes read the database's in place.
 export interface Clock {
   now(): Date;
   /** Monotonic milliseconds, for measuring. */
@@ -6,6 +7,9 @@ export interface Clock {
 }
 
 export const systemClock: Clock = { now: () => new Date(), elapsed: () => performance.now() };
+
+/** How far a node's clock may be from the database's before a person should know. */
+export const WRONG_CLOCK_MS = 2_000;
 
 export const DAY_SECONDS = 86_400;
 

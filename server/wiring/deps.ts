@@ -70,6 +70,8 @@ export interface InstallationDeps extends Installation {
 export interface ServingDeps {
   readonly node: ThisNode;
   readonly metrics: Metrics;
+  /** This node's clock minus the database's. */
+  readonly clockOffsetMs: () => number;
   readonly tracing: Tracing;
   readonly ownSpans: OwnSpans;
   readonly cluster: {

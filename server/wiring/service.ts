@@ -6,7 +6,7 @@ import { createAudit } from "../features/audit/index.ts";
 import { createBilling } from "../features/billing/index.ts";
 import { createCosts } from "../features/costs/index.ts";
 import { createGeneral, type GeneralDeps, statedLimits } from "../features/general/index.ts";
-import { billingCheck, createHealth, databaseCheck, loadCheck, mailCheck, redisCheck } from "../features/health/index.ts";
+import { billingCheck, clockCheck, createHealth, databaseCheck, loadCheck, mailCheck, redisCheck } from "../features/health/index.ts";
 import { createIdentityProvider, type IdentityProvider } from "../platform/identity/identity-provider.ts";
 import { processIdentity } from "../platform/postgres/process-identity.ts";
 import { commit, SERVICE, version } from "../version.ts";
@@ -80,6 +80,7 @@ const healthOf = ({ kit, config, mails, serving }: Wiring, { billing }: Peers) =
     checks: [
       databaseCheck(kit.db.condition),
       ...(config.REDIS_URL === undefined ? [] : [redisCheck(serving.cluster.bus)]),
+      clockCheck(serving.clockOffsetMs),
       loadCheck(() => serving.node.report().overloaded),
       ...(billing.isAnswering === null ? [] : [billingCheck(billing.isAnswering)]),
       ...(mails.enabled ? [mailCheck(mails.isDelivering)] : []),

@@ -15,6 +15,7 @@ import { createTestDatabase } from "../kit/stores/database.ts";
 const PARTS = [
   "db",
   "calls to providers",
+  "the database's clock",
   "bus",
   "outgoing calls",
   "outbox",
@@ -95,7 +96,7 @@ describe("a node", () => {
     await rm(join(dataDir, "nested", "internal.token"));
     await mkdir(join(dataDir, "nested", "internal.token"));
     await expect(createApp(config, { clock: systemClock, log })).rejects.toThrow();
-    expect(closed).toEqual(["bus", "calls to providers", "db"].map((part) => `${part} closed`));
+    expect(closed).toEqual(["bus", "the database's clock", "calls to providers", "db"].map((part) => `${part} closed`));
   });
 });
 

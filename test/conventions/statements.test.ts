@@ -48,7 +48,9 @@ const RAW = [
   "server/features/tenants/store/metrics.ts",
   ...["forget", "narrow", "read", "write"].map((name) => `server/features/traces/store/${name}.ts`),
   ...["events", "fan-out", "maintenance", "work"].map((name) => `server/features/webhooks/store/${name}.ts`),
-  ...["database/durability", "idempotency", "mail/mail-rows", "outbox/outbox-rows", "signature-memory"].map((name) => `server/platform/${name}.ts`),
+  ...["database/database-clock", "database/durability", "idempotency", "mail/mail-rows", "outbox/outbox-rows", "signature-memory"].map(
+    (name) => `server/platform/${name}.ts`,
+  ),
 ];
 
 /** JavaScript types by PostgreSQL's type number, as server/platform/database/pg-text-format.ts decodes them. */

@@ -26,7 +26,6 @@ import type { Job } from "../../platform/jobs.ts";
 import type { Log } from "../../platform/telemetry/log.ts";
 import type { Feature } from "../kit.ts";
 import { type CommandMeters, createCommandTelemetry } from "./command-telemetry.ts";
-import { createDatabaseClock } from "./database-clock.ts";
 import { createEnqueue, createEnqueueEach } from "./enqueue.ts";
 import { reaperJob, retentionJob, sweepJob } from "./jobs.ts";
 import { createAgentOperations } from "./operations/agent.ts";
@@ -151,8 +150,7 @@ export const createCommands = (deps: CommandsDeps): Commands => {
     for (const tenantId of new Set(rows.map((row) => row.tenantId))) tellNodes(tenantId);
   };
   const unwritten = createUnwrittenSends({ ...deps, settings, writeSent: (rows) => writeSent(db, rows), onWritten, onError });
-  const databaseClock = createDatabaseClock(deps.clock);
-  const sending = createSending({ ...deps, unwritten, transitions, databaseClock });
+  const sending = createSending({ ...deps, unwritten, transitions });
   const writeBeforeCancel = createWriteBeforeCancel({ ...deps, unwritten, timeoutMs: settings.settleTimeoutMs, onError });
   const shared = {
     ...deps,
@@ -163,7 +161,6 @@ export const createCommands = (deps: CommandsDeps): Commands => {
     unwritten,
     sending,
     writeBeforeCancel,
-    databaseClock,
     onError,
     quota: createQueueQuota(settings.maxOpenPerTenant),
   };

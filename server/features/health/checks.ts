@@ -1,4 +1,5 @@
 // The checks behind the health routes: a node needs the database; trouble with Redis or high load only degrades it.
+import { WRONG_CLOCK_MS } from "../../core/clock.ts";
 import type { Bus, BusDegradation } from "../../platform/cluster/bus.ts";
 import type { Status } from "./rules.ts";
 
@@ -41,6 +42,18 @@ export const loadCheck = (isOverloaded: () => boolean): HealthCheck => ({
   name: "load",
   required: false,
   check: async () => (isOverloaded() ? { status: "degraded", message: "is overloaded and refuses new agents" } : { status: "healthy", message: "keeps up" }),
+});
+
+/** A node with a wrong clock goes by the database's and keeps its traffic. What it logs has the wrong time. */
+export const clockCheck = (offsetMs: () => number): HealthCheck => ({
+  name: "clock",
+  required: false,
+  check: async () => {
+    const offset = offsetMs();
+    if (Math.abs(offset) <= WRONG_CLOCK_MS) return { status: "healthy", message: "agrees with the database's" };
+    const how = `${Math.round(Math.abs(offset) / 1_000)} s ${offset > 0 ? "ahead of" : "behind"}`;
+    return { status: "degraded", message: `is ${how} the database's, which counts; set the one that is wrong` };
+  },
 });
 
 /** Asks nothing: probes must not become calls to the provider. */

@@ -6,7 +6,7 @@ import type { Feature } from "../kit.ts";
 import type { CheckOutcome, HealthCheck } from "./checks.ts";
 import { notConfigured, overall, type Status, slowed } from "./rules.ts";
 
-export { billingCheck, type CheckOutcome, databaseCheck, loadCheck, mailCheck, redisCheck } from "./checks.ts";
+export { billingCheck, type CheckOutcome, clockCheck, databaseCheck, loadCheck, mailCheck, redisCheck } from "./checks.ts";
 
 export interface HealthDeps {
   readonly clock: Clock;

@@ -14,6 +14,7 @@ export interface DatabaseFigures {
   readonly pool: () => PoolFigures;
   readonly outbox: () => Promise<OutboxFigures>;
   readonly standbys: () => Promise<readonly StandbyFigures[]>;
+  readonly clockOffsetMs: () => number;
 }
 
 export const watchBuild = ({ gauge }: Makers, { version, commit }: BuildFacts): void =>
@@ -24,7 +25,7 @@ export const watchBuild = ({ gauge }: Makers, { version, commit }: BuildFacts): 
 const UNKNOWN: OutboxFigures = { undispatched: Number.NaN, oldestSeconds: Number.NaN };
 
 /** Call the returned function before each scrape: the scrape's own statements use connections too. */
-export const watchDatabase = ({ gauge }: Makers, { pool, outbox, standbys }: DatabaseFigures): (() => void) => {
+export const watchDatabase = ({ gauge }: Makers, { pool, outbox, standbys, clockOffsetMs }: DatabaseFigures): (() => void) => {
   let seen = pool();
   gauge({ name: "db_pool_connections", help: "Connections of this node to PostgreSQL: all, and those that are idle", labels: ["state"] }, () => [
     [{ state: "total" }, seen.total],
@@ -54,6 +55,10 @@ export const watchDatabase = ({ gauge }: Makers, { pool, outbox, standbys }: Dat
       labels: ["standby", "mode"],
     },
     async () => (await standbys().catch(() => [])).map(({ standby, mode, lagBytes }) => [{ standby, mode }, lagBytes]),
+  );
+  gauge(
+    { name: "clock_offset_seconds", help: "This node's clock minus the database's, which decides deadlines and signatures on every node" },
+    () => clockOffsetMs() / 1_000,
   );
   // One statement serves both gauges of a scrape; both read NaN while the database is away.
   let asked: Promise<OutboxFigures> | null = null;

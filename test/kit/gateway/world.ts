@@ -8,7 +8,7 @@ import pg from "pg";
 import { type AgentIdentity, type AppRouter, type Role, signedHeaders, type TenantId } from "../../../protocol/index.ts";
 import { type App, type AppSettings, createApp } from "../../../server/app.ts";
 import { readConfig } from "../../../server/config.ts";
-import { systemClock } from "../../../server/core/clock.ts";
+import { type Clock, systemClock } from "../../../server/core/clock.ts";
 import { newId } from "../../../server/core/ids.ts";
 import { type AppCatalogue, loadAppCatalogue } from "../../../server/features/apps/index.ts";
 import { createOpenApi } from "../../../server/gateway/openapi/document.ts";
@@ -95,6 +95,8 @@ export interface WorldOptions {
   readonly beside?: { readonly databaseUrl: string; readonly dataDir: string };
   readonly settings?: AppSettings;
   readonly log?: Log;
+  /** The node's own, which may be wrong. */
+  readonly clock?: Clock;
 }
 
 /** The verified address in the tokens of a tenant's users. */
@@ -117,7 +119,7 @@ const readCatalogue = (): AppCatalogue => {
 };
 
 export const startWorld = async (env: Readonly<Record<string, string>> = {}, options: WorldOptions = {}) => {
-  const { spread = false, inProcess = false, beside, settings = {}, log = silentLog } = options;
+  const { spread = false, inProcess = false, beside, settings = {}, log = silentLog, clock = systemClock } = options;
   const dataDir = beside?.dataDir ?? (await mkdtemp(join(tmpdir(), "mooring-world-")));
   const databaseUrl = beside?.databaseUrl ?? (await createTestDatabase());
   const config = readConfig({
@@ -149,7 +151,7 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, opt
     AGENT_RELEASES_DIR: join(import.meta.dirname, "../agent-releases"),
     ...env,
   });
-  const app: App = await createApp(config, { clock: systemClock, log, settings: { lingerMs: 0, catalogue: readCatalogue(), devices: SMALL, ...settings } });
+  const app: App = await createApp(config, { clock, log, settings: { lingerMs: 0, catalogue: readCatalogue(), devices: SMALL, ...settings } });
   await app.listen();
   const url = app.publicUrl();
   const sql = new pg.Pool({ connectionString: databaseUrl, max: 2 });

@@ -1,5 +1,6 @@
 // The agent socket's side of the queue: a session reads what it may send, sends it, and acknowledges. session-reconcile.ts compares at its hello.
 import { type Ack, type AckResult, toAckStatus } from "../../../../protocol/index.ts";
+import type { Clock } from "../../../core/clock.ts";
 import type { Hide } from "../../../core/ports/command-outcomes.ts";
 import type { CommandDelivery, DeviceRef, Want } from "../../../core/ports/delivery.ts";
 import { given } from "../../../core/rows/records.ts";
@@ -7,7 +8,6 @@ import type { CreateBatch } from "../../../platform/database/batch.ts";
 import type { Db } from "../../../platform/database/db.ts";
 import { batchBounds } from "../batches.ts";
 import type { CommandTelemetry } from "../command-telemetry.ts";
-import type { DatabaseClock } from "../database-clock.ts";
 import type { Outcomes } from "../outcomes.ts";
 import { boundOutput } from "../payload.ts";
 import { toDelivered } from "../records.ts";
@@ -34,7 +34,7 @@ export interface DeliveryDeps {
   readonly createBatch: CreateBatch;
   readonly unwritten: UnwrittenSends;
   readonly sending: CommandSending;
-  readonly databaseClock: DatabaseClock;
+  readonly clock: Pick<Clock, "now">;
   /** The relay has events to dispatch. */
   readonly wakeRelay: () => void;
   readonly settings: CommandSettings;
@@ -100,7 +100,7 @@ const OUTPUT_INVALID = "INVALID_OUTPUT";
 const NO_MISFITS: ReadonlySet<string> = new Set();
 const NOTHING: Claimed = { rows: [], left: false };
 
-const createClaim = ({ db, unwritten, sending, databaseClock }: DeliveryDeps) => {
+const createClaim = ({ db, unwritten, sending }: DeliveryDeps) => {
   /** If a batch has two sessions of one device, only the newer claims; if it has two claims of one session, the first gets everything. */
   const newestOf = (wants: readonly Want[]): ReadonlyMap<string, Want> => {
     const newest = new Map<string, Want>();
@@ -113,11 +113,10 @@ const createClaim = ({ db, unwritten, sending, databaseClock }: DeliveryDeps) =>
 
   return async (wants: readonly Want[]): Promise<readonly Claimed[]> => {
     const newest = newestOf(wants);
-    const { peeked, now } = await peek(
+    const peeked = await peek(
       db,
       [...newest.values()].map((want) => ({ ...want, held: unwritten.of(want.deviceId).map(({ queued }) => queued.seq) })),
     );
-    databaseClock.saw(now);
     const first = [...newest].flatMap(([deviceId, { epoch }]) => (peeked.get(deviceId)?.rows ?? []).map((row) => ({ row, epoch })));
     const waits = (row: CommandRow): boolean => !isWrittenLater(row) || row.liveEpoch === null || unwritten.isCautious(row.deviceId);
     const later = first.flatMap(({ row, epoch }) => (waits(row) ? [] : (sending.take(row, epoch) ?? [])));
@@ -134,7 +133,7 @@ const createClaim = ({ db, unwritten, sending, databaseClock }: DeliveryDeps) =>
 };
 
 const createAck = (deps: DeliveryDeps) => {
-  const { db, transitions, outcomes, afterCommit, unwritten, databaseClock } = deps;
+  const { db, transitions, outcomes, afterCommit, unwritten } = deps;
   const finish = createFinish(deps);
 
   const applyLocked = async (perCommand: ReadonlyMap<string, readonly AckCall[]>): Promise<Pick<Applied, "effects" | "misfits">> => {
@@ -145,7 +144,6 @@ const createAck = (deps: DeliveryDeps) => {
       transitions: made,
     } = await db.sqlTx(async (tx) => {
       const locked = await lockCommands(tx, refs);
-      databaseClock.saw(locked.now);
       const saysOf = (row: CommandRow): readonly AckEvent[] => (perCommand.get(keyOf(row)) ?? []).map(({ event }) => event);
       const hides = await outcomes.hides(
         tx,

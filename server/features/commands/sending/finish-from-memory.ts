@@ -1,8 +1,8 @@
 // Ends commands that this node has in hand, straight from memory: the rules decide about the rows as they were sent, and one statement writes the ends
 // that no other change has overtaken. Everything else goes the long way, with a lock.
 import { isOpen } from "../../../../protocol/index.ts";
+import type { Clock } from "../../../core/clock.ts";
 import type { Db } from "../../../platform/database/db.ts";
-import type { DatabaseClock } from "../database-clock.ts";
 import type { Outcomes } from "../outcomes.ts";
 import type { AckCall } from "../state.ts";
 import { type Finished, finishCommands } from "../store/finish.ts";
@@ -16,7 +16,7 @@ export interface FinishDeps {
   readonly outcomes: Pick<Outcomes, "has">;
   readonly afterCommit: Pick<AfterCommit, "changed">;
   readonly unwritten: UnwrittenSends;
-  readonly databaseClock: DatabaseClock;
+  readonly clock: Pick<Clock, "now">;
   /** The relay has events to dispatch. */
   readonly wakeRelay: () => void;
 }
@@ -28,7 +28,7 @@ interface Planned {
   readonly finished: Finished;
 }
 
-export const createFinish = ({ db, unwritten, transitions, outcomes, afterCommit, databaseClock, wakeRelay }: FinishDeps) => {
+export const createFinish = ({ db, unwritten, transitions, outcomes, afterCommit, clock, wakeRelay }: FinishDeps) => {
   const plan = (calls: readonly AckCall[]): Planned | null => {
     const [call] = calls;
     const item = call === undefined ? undefined : unwritten.find(call.commandId);
@@ -38,7 +38,7 @@ export const createFinish = ({ db, unwritten, transitions, outcomes, afterCommit
     const effects = transitions.plan(
       sent,
       calls.map(({ event }) => event),
-      { now: Math.max(databaseClock.now(), sent.sentAt ?? 0), actorOf: ({ deviceId }) => deviceId },
+      { now: Math.max(clock.now().getTime(), sent.sentAt ?? 0), actorOf: ({ deviceId }) => deviceId },
     );
     const made = transitionsOf(effects);
     const end = made.find(isEnd);

@@ -1,5 +1,5 @@
 // Sends a queued command to the session of its device: decides the step, keeps the command in hand, and tells what happened.
-import type { DatabaseClock } from "../database-clock.ts";
+import type { Clock } from "../../../core/clock.ts";
 import type { CommandEvent } from "../state.ts";
 import type { CommandRow } from "../store/rows.ts";
 import type { Transition, Transitions } from "../transitions.ts";
@@ -8,7 +8,7 @@ import type { UnwrittenSend, UnwrittenSends } from "./unwritten-sends.ts";
 export interface SendingDeps {
   readonly unwritten: Pick<UnwrittenSends, "take">;
   readonly transitions: Pick<Transitions, "plan">;
-  readonly databaseClock: Pick<DatabaseClock, "now">;
+  readonly clock: Pick<Clock, "now">;
   readonly nodeId: string;
 }
 
@@ -19,10 +19,10 @@ export interface CommandSending {
   take(row: CommandRow, epoch: number): CommandRow | null;
 }
 
-export const createSending = ({ unwritten, transitions, databaseClock, nodeId }: SendingDeps): CommandSending => {
+export const createSending = ({ unwritten, transitions, clock, nodeId }: SendingDeps): CommandSending => {
   const send: CommandSending["send"] = (row, epoch) => {
     const event: CommandEvent = { kind: "claimed", channel: "ws", epoch, nodeId };
-    const [effect] = transitions.plan(row, [event], { now: Math.max(databaseClock.now(), row.availableAt), actorOf: () => "session" });
+    const [effect] = transitions.plan(row, [event], { now: Math.max(clock.now().getTime(), row.availableAt), actorOf: () => "session" });
     return effect?.step === null ? null : (effect?.after ?? null);
   };
   return {

@@ -3,9 +3,9 @@
 import type { DeviceRef, Want } from "../../../core/ports/delivery.ts";
 import { statement } from "../../../core/statements.ts";
 import type { Db } from "../../../platform/database/db.ts";
-import type { Instant, Timings } from "../state.ts";
+import type { Timings } from "../state.ts";
 import { IN_FLIGHT, OPEN_COLUMNS, placesInQueue, QUEUE_STATE, SAME_QUEUED, WITH_COMMAND } from "./columns.ts";
-import { type CommandRow, type DbRow, toInstant, toRow } from "./rows.ts";
+import { type CommandRow, type DbRow, toRow } from "./rows.ts";
 
 const DUE = `q.status = 'queued' and q.available_at <= now() and (q.expires_at is null or q.expires_at > now())`;
 const OPEN_WITH_PAYLOAD = `${OPEN_COLUMNS}, c.payload`;
@@ -16,7 +16,6 @@ export interface PeekWant extends Want {
 }
 
 type PeekedRow = (DbRow | { readonly command_id: null }) & {
-  readonly db_now: Date;
   readonly wanted_by: string;
   readonly left_waiting: boolean;
 };
@@ -32,7 +31,7 @@ const PEEK = statement<PeekedRow>(
     select p.tenant_id, w.device_id, w.epoch, w.max_in_flight, w.held, case when p.connectivity = 'realtime' then w.epoch end as live_epoch
       from (select device_id, epoch, max_in_flight, held::bigint[] as held from unnest($1::text[], $2::bigint[], $3::int[], $4::text[]) as u(device_id, epoch, max_in_flight, held)) w
       cross join lateral (select d.tenant_id, d.epoch, d.connectivity from device_presence d where d.device_id = w.device_id offset 0) p where p.epoch = w.epoch)
-  select now() as db_now, l.device_id as wanted_by, l.live_epoch, ${OPEN_WITH_PAYLOAD}, (
+  select l.device_id as wanted_by, l.live_epoch, ${OPEN_WITH_PAYLOAD}, (
            select count(*) from command_queue a where a.tenant_id = l.tenant_id and a.device_id = l.device_id and a.status = 'queued')
            > cardinality(l.held) + count(h.seq) over (partition by l.device_id) as left_waiting
     from live l left join lateral (
@@ -56,7 +55,7 @@ export interface Peeked {
 }
 
 /** By device; one whose session was superseded has no entry. */
-export const peek = async (db: Db, wants: readonly PeekWant[]): Promise<{ readonly peeked: ReadonlyMap<string, Peeked>; readonly now: Instant | null }> => {
+export const peek = async (db: Db, wants: readonly PeekWant[]): Promise<ReadonlyMap<string, Peeked>> => {
   const found = await db.query(PEEK, [
     wants.map(({ deviceId }) => deviceId),
     wants.map(({ epoch }) => epoch),
@@ -69,7 +68,7 @@ export const peek = async (db: Db, wants: readonly PeekWant[]): Promise<{ readon
     if (row.command_id !== null) device.rows.push(toRow(row));
     peeked.set(row.wanted_by, device);
   }
-  return { peeked, now: found[0] === undefined ? null : toInstant(found[0].db_now) };
+  return peeked;
 };
 
 // Shares the presence row, so that this and a hello of the device run one after the other: a superseded session writes nothing, not even at the

@@ -1,7 +1,6 @@
 // Replays programs against the real feature on real SQL and compares every answer and every row with the model, many devices at a time.
 // The test sets the database's clock: its own `now` comes before PostgreSQL's in the search path, so the statements run unchanged.
 import { isDeepStrictEqual } from "node:util";
-import { systemClock } from "../../../../server/core/clock.ts";
 import { AppError } from "../../../../server/core/errors.ts";
 import { openMemoryBus } from "../../../../server/platform/cluster/bus-memory.ts";
 import type { Db } from "../../../../server/platform/database/db.ts";
@@ -59,13 +58,18 @@ export const openReplay = async (sabotage: Sabotage = (sql) => sql): Promise<Rep
   const bus = openMemoryBus();
   // The test writes what was sent after each step, and its clock stands still within one.
   const settings = { batchPaceMs: 0, ackPaceMs: 0, writeSentAfterMs: 3_600_000 };
-  const clock = { ...systemClock, elapsed: () => 0 };
+  let nowMs = START;
+  const clock = { now: () => new Date(nowMs), elapsed: () => 0 };
   const features = ["node-a", "node-b"].map((nodeId) => createCommandsFeature(sabotaged(db, sabotage), { nodeId, settings, bus, clock, random: () => 0.5 }));
   await Promise.all(features.map(({ remote }) => remote.open()));
   const featureOf = (index: number) => features[index] ?? features[0] ?? createCommandsFeature(db);
   // Replaced for each step, so that reading the clock costs a constant instead of a look-up per row.
-  const setClock = (now: number) =>
-    db.query(`create or replace function clock.now() returns timestamptz language sql stable as $$ select '${new Date(now).toISOString()}'::timestamptz $$`);
+  const setClock = (now: number) => {
+    nowMs = now;
+    return db.query(
+      `create or replace function clock.now() returns timestamptz language sql stable as $$ select '${new Date(now).toISOString()}'::timestamptz $$`,
+    );
+  };
 
   const join = async (): Promise<Player> => ({ device: await addDevice(db), queue: emptyQueue(START), rows: [], node: 0 });
 
