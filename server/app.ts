@@ -26,7 +26,7 @@ import { type Base, openBase } from "./node-base.ts";
 import { openEdge, openEdgeCertificate } from "./open-edge.ts";
 import { createDatabaseClock } from "./platform/database/database-clock.ts";
 import { databaseError } from "./platform/database/db-errors.ts";
-import { readStandbys } from "./platform/database/durability.ts";
+import { readStandbys, readUnsafeSettings } from "./platform/database/durability.ts";
 import { duplicateError } from "./platform/database/unique-indexes.ts";
 import { createIdempotency } from "./platform/idempotency.ts";
 import { localIssuerDocuments } from "./platform/identity/jwt.ts";
@@ -186,7 +186,13 @@ const openNode = async (config: Config, life: Lifecycle, { clock: own, log, sett
     commands: features.commands.commandGauges,
     cluster: { bus: cluster.bus, ...cluster.stats },
     build: { version, commit },
-    database: { pool: base.db.poolFigures, outbox: features.outbox.figures, standbys: () => readStandbys(base.db), clockOffsetMs: clock.offsetMs },
+    database: {
+      pool: base.db.poolFigures,
+      outbox: features.outbox.figures,
+      standbys: () => readStandbys(base.db),
+      unsafeSettings: () => readUnsafeSettings(base.db),
+      clockOffsetMs: clock.offsetMs,
+    },
     features: features.gauges,
     counters: features.metricCounters,
   });

@@ -12,6 +12,7 @@ import type { ApiKeysFeature } from "./features/api-keys/index.ts";
 import type { PairingFeature } from "./features/pairing/index.ts";
 import type { NewLink, SessionsFeature, SignInLink } from "./features/sessions/index.ts";
 import type { EnsureTenant, Tenants } from "./features/tenants/index.ts";
+import { createDatabaseHosts } from "./platform/database/database-hosts.ts";
 import type { Db } from "./platform/database/db.ts";
 import type { Tokens } from "./platform/identity/jwt.ts";
 import { type Installation, openInstallation } from "./platform/installation.ts";
@@ -114,9 +115,14 @@ const otherSettings = (url: string, config: Config): ConfigError =>
   );
 
 const rotateWith =
-  ({ databaseUrl, secretBox }: Pick<Installation, "databaseUrl" | "secretBox">, { audit }: Pick<AllFeatures, "audit">) =>
+  (
+    { databaseUrl: url, secretBox, clock }: Pick<Installation, "databaseUrl" | "secretBox"> & { readonly clock: Clock },
+    { audit }: Pick<AllFeatures, "audit">,
+  ) =>
   async (onProgress: KeyRotationDeps["onProgress"]): Promise<Rotated> => {
-    const sql = new pg.Pool({ connectionString: databaseUrl, max: 1, query_timeout: ROTATION_STATEMENT_MS });
+    const hosts = createDatabaseHosts({ url, applicationName: "mooring master-key", elapsed: clock.elapsed });
+    await hosts.settling();
+    const sql = new pg.Pool({ connectionString: hosts.current(), max: 1, query_timeout: ROTATION_STATEMENT_MS });
     try {
       return await rotateKey({ sql, secretBox, resign: audit.resign, onProgress });
     } finally {
@@ -150,6 +156,6 @@ export const openBootstrap = async (config: Config, life: Lifecycle, { clock, lo
   return {
     ...createBootstrap({ db: installation.db, baseUrl: () => baseUrl, tokens: installation.tokens, ...features }),
     audit: features.audit,
-    rotateKey: rotateWith(installation, features),
+    rotateKey: rotateWith({ ...installation, clock }, features),
   };
 };

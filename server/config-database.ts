@@ -1,6 +1,15 @@
 // How a node divides its PostgreSQL sessions among classes of work and tenants, as settings.
 import { z } from "zod";
 import { integer } from "./config-values.ts";
+import { urlsOf } from "./platform/database/database-urls.ts";
+
+export const databaseUrl = z.string().superRefine((url, context) => {
+  try {
+    urlsOf(url);
+  } catch (error) {
+    context.addIssue({ code: "custom", message: error instanceof Error ? error.message : String(error) });
+  }
+});
 
 const sessions = z.coerce.number().int().min(1).max(200).optional();
 

@@ -1,7 +1,7 @@
 // Reads the environment, and is the only file that does: one schema, all problems reported at once, a frozen result.
 import { z } from "zod";
 import { STREAM_LIMITS } from "../protocol/index.ts";
-import { databaseSettings } from "./config-database.ts";
+import { databaseSettings, databaseUrl } from "./config-database.ts";
 import { domainSettings } from "./config-domains.ts";
 import { edgeRelations, edgeSettings } from "./config-edge.ts";
 
@@ -58,12 +58,10 @@ export const Settings = z.object({
   INTERNAL_TOKEN: z.string().min(16).optional().describe("bearer token of the internal listener; generated into DATA_DIR if unset"),
   ...edgeSettings,
   DATA_DIR: z.string().min(1).default(".data").describe("folder of the embedded database and of generated keys and tokens"),
-  DATABASE_URL: z
-    .url({ protocol: /^postgres(ql)?$/ })
+  DATABASE_URL: databaseUrl
     .optional()
-    .describe("PostgreSQL 15 or newer; if unset, the gateway runs an embedded PostgreSQL 18"),
-  DATABASE_MIGRATION_URL: z
-    .url({ protocol: /^postgres(ql)?$/ })
+    .describe("PostgreSQL 15 or newer, several servers with commas (db1:5432,db2:5432); if unset, the gateway runs an embedded PostgreSQL 18"),
+  DATABASE_MIGRATION_URL: databaseUrl
     .optional()
     .describe("the same database for migrations, past a pooler or as a role that owns the tables; default DATABASE_URL"),
   ...databaseSettings,

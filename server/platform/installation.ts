@@ -9,6 +9,7 @@ import type { Outbound } from "../core/ports/outbound.ts";
 import type { HoldVersion } from "../core/rows/row-versions.ts";
 import { keepInDataDir, readFromDataDir } from "./data-dir.ts";
 import { bulkheadsOf } from "./database/bulkheads.ts";
+import { urlsOf } from "./database/database-urls.ts";
 import { type Db, openDb } from "./database/db.ts";
 import { isUnavailable } from "./database/db-errors.ts";
 import { type MigrateOptions, migrate } from "./database/migrations/migrate.ts";
@@ -112,7 +113,7 @@ export const openInstallation = async (config: Config, life: Lifecycle, options:
   const { clock, log } = options;
   const opening: Opening = { waits: loggedWaits(options), connectWithinMs: CONNECT_WITHIN_MS, ...options };
   const url = await databaseUrl(config, life, opening);
-  const endpoints = [...endpointsOf(url, 5_432), ...endpointsOf(config.REDIS_URL, 6_379)];
+  const endpoints = [...urlsOf(url).flatMap((each) => endpointsOf(each, 5_432)), ...endpointsOf(config.REDIS_URL, 6_379)];
   const secretBox = await openSecretBox(config);
   const check: MigrateOptions["check"] = (sql) => checkMasterKey(sql, secretBox);
   const { waits, connectWithinMs } = opening;

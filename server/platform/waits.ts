@@ -30,5 +30,5 @@ export const loggedWaits = ({ log, clock }: { readonly log: Pick<Log, "warn">; r
 /** For work that nobody watches, such as a test's. */
 export const silentWaits: Waits = { during: (_wait, work) => work(() => undefined) };
 
-/** Host and port of a URL, without its credentials. */
-export const placeOf = (url: string): string => new URL(url).host || "a local socket";
+/** Hosts and ports of a URL, without its credentials. */
+export const placeOf = (url: string): string => /^\w+:\/\/(?:[^@/?#]*@)?([^/?#]*)/.exec(url)?.[1] || "a local socket";

@@ -3,6 +3,7 @@ import pg from "pg";
 import type { Clock } from "../../core/clock.ts";
 import type { Work } from "../../core/work.ts";
 import type { Log } from "../telemetry/log.ts";
+import type { DatabaseHosts } from "./database-hosts.ts";
 import { meaningOf, type Readiness } from "./db-errors.ts";
 
 const PROBE_TIMEOUT_MS = 2_000;
@@ -27,7 +28,7 @@ const meant = ({ standby, read_only: readOnly }: Probed): Readiness => {
 };
 
 export interface ConditionDeps {
-  readonly url: string;
+  readonly hosts: DatabaseHosts;
   readonly applicationName: string;
   readonly log: Log;
   /** The probe has met another kind of server than before. */
@@ -43,9 +44,13 @@ export interface DatabaseCondition {
   close(): Promise<void>;
 }
 
-export const createCondition = ({ url, applicationName, log, onChange, clock }: ConditionDeps): DatabaseCondition => {
+export const createCondition = ({ hosts, applicationName, log, onChange, clock }: ConditionDeps): DatabaseCondition => {
   const pool = new pg.Pool({
-    connectionString: url,
+    Client: class extends pg.Client {
+      constructor(config?: pg.ClientConfig) {
+        super({ ...config, connectionString: hosts.current() });
+      }
+    },
     max: 1,
     application_name: `${applicationName}-probe`,
     connectionTimeoutMillis: PROBE_TIMEOUT_MS,
@@ -83,7 +88,12 @@ export const createCondition = ({ url, applicationName, log, onChange, clock }: 
       failed.set(readiness, clock.elapsed());
     },
     read: async () => {
-      const probed = await probe();
+      await hosts.settling();
+      const probed = await probe().catch((error: unknown) => {
+        hosts.doubt();
+        throw error;
+      });
+      if (probed !== WELL) hosts.doubt();
       if (probed !== last) {
         log.warn({ before: last.message, now: probed.message }, "the database has changed; replacing all sessions");
         last = probed;

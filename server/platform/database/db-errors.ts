@@ -210,6 +210,9 @@ export const noSession = (): Error => new Error("no database session is free");
 export const noAnswer = (): Error => new Error("Query read timeout");
 
 /** The database is away, full or silent, so the next attempt would fail too. The outcome of a lost COMMIT is unknown. */
+const DOUBTFUL: ReadonlySet<DatabaseFailure | null> = new Set(["away", "no_answer", "no_session", "read_only"]);
+/** Another server of the database may be the one to ask. */
+export const isServerDoubtful = (error: unknown): boolean => DOUBTFUL.has(failureOf(error));
 export const isUnavailable = (error: unknown): boolean => meaningOf(error)?.lasts === true;
 
 /** A row with these values exists. `constraint` is the name of the unique index in the migrations. */

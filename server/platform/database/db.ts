@@ -8,6 +8,7 @@ import { currentWork, type Work } from "../../core/work.ts";
 import type { Log } from "../telemetry/log.ts";
 import { withTimeout } from "../timeout.ts";
 import { type Bulkheads, createBulkheads, createOneBulkhead } from "./bulkheads.ts";
+import { createDatabaseHosts } from "./database-hosts.ts";
 import { createCondition } from "./db-condition.ts";
 import { failsAlone, isAborted, isConflict, isUniqueViolation, meaningOf, noAnswer, type Readiness } from "./db-errors.ts";
 import { holdingSession } from "./nested-sessions.ts";
@@ -96,9 +97,10 @@ export const openDb = async ({
   applicationName = "mooring",
   namedStatements = true,
 }: DbOptions): Promise<Db> => {
-  const condition = createCondition({ clock, url, applicationName, log, onChange: () => pool.replaceAll() });
+  const hosts = createDatabaseHosts({ url, applicationName, elapsed: clock.elapsed, log, onMoved: () => pool.replaceAll() });
+  const condition = createCondition({ clock, hosts, applicationName, log, onChange: () => pool.replaceAll() });
   const pool = openPool({
-    url,
+    hosts,
     listMs,
     sessionLifeSeconds,
     applicationName,
@@ -122,7 +124,7 @@ export const openDb = async ({
     failsAlone,
     tx,
     sqlTx: tx,
-    snapshot: (run) => withSnapshot({ url, applicationName }, run),
+    snapshot: (run) => withSnapshot({ hosts, applicationName }, run),
     condition: condition.read,
     close: () =>
       withTimeout(

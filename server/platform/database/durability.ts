@@ -35,8 +35,11 @@ const READ_SETTINGS = statement<{ readonly name: string }>(
   "select name from pg_settings where name in ('fsync', 'full_page_writes', 'synchronous_commit') and setting = 'off' order by name",
 );
 
-/** Says at the start which settings of the server let a crash take back what the gateway has confirmed. */
+/** The settings of the server that let a crash take back what the gateway has confirmed. */
+export const readUnsafeSettings = async (db: Pick<Db, "query">): Promise<readonly string[]> => (await db.query(READ_SETTINGS)).map(({ name }) => name);
+
+/** Names them at the start. */
 export const warnOfUnsafeSettings = async (db: Pick<Db, "query">, log: Log): Promise<void> => {
-  const off = (await db.query(READ_SETTINGS)).map(({ name }) => name);
+  const off = await readUnsafeSettings(db);
   if (off.length > 0) log.warn({ off }, "a crash of the database can lose what the gateway has confirmed: turn these settings of PostgreSQL on");
 };

@@ -4,7 +4,8 @@ import pg from "pg";
 import { currentWork, type Work } from "../../core/work.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { ClassFigures, createBulkheads } from "./bulkheads.ts";
-import { failureOf, meaningOf, noAnswer } from "./db-errors.ts";
+import type { DatabaseHosts } from "./database-hosts.ts";
+import { failureOf, isServerDoubtful, meaningOf, noAnswer } from "./db-errors.ts";
 import { demandDriver, startupOf } from "./driver.ts";
 import { requireNotNested } from "./nested-sessions.ts";
 import { cancelStatement } from "./pool-cancel.ts";
@@ -28,7 +29,7 @@ const STEP_MS = 50;
 const inSteps = (ms: number): number => Math.max(LAST_WORD_MS, Math.ceil(ms / STEP_MS) * STEP_MS);
 
 export interface PoolOptions {
-  readonly url: string;
+  readonly hosts: DatabaseHosts;
   readonly size: number;
   readonly bulkheads: ReturnType<typeof createBulkheads>;
   /** The time limit of a statement of class `lists`. */
@@ -92,6 +93,14 @@ export class DatabaseSession extends pg.Client {
   }
 }
 
+/** Each leads to the server that takes writes when it is opened. */
+const sessionsTo = (hosts: DatabaseHosts): typeof DatabaseSession =>
+  class extends DatabaseSession {
+    constructor(config?: pg.ClientConfig) {
+      super({ ...config, connectionString: hosts.current() });
+    }
+  };
+
 /** Begins a transaction and bounds its statements, in one message, so that the limits cost no round trip. */
 export const beginOf = (work: Work, listMs: number): string => {
   const leftMs = work.leftMs();
@@ -107,7 +116,7 @@ export const commitTransaction = async (client: pg.PoolClient): Promise<void> =>
 };
 
 export const openPool = ({
-  url,
+  hosts,
   size,
   bulkheads,
   listMs,
@@ -117,8 +126,7 @@ export const openPool = ({
   onFailure,
 }: PoolOptions): SessionPool => {
   const pool = new pg.Pool({
-    Client: DatabaseSession,
-    connectionString: url,
+    Client: sessionsTo(hosts),
     max: size,
     application_name: applicationName,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
@@ -147,8 +155,12 @@ export const openPool = ({
       );
   };
 
-  /** A free session is there at once; a new one may take as long as the call has left. */
   const connect = (work: Work): Promise<pg.PoolClient> => {
+    const settling = hosts.settling();
+    return settling === null ? dial(work) : settling.then(() => dial(work));
+  };
+  /** A free session is there at once; a new one may take as long as the call has left. */
+  const dial = (work: Work): Promise<pg.PoolClient> => {
     const connecting = pool.connect();
     const leftMs = work.leftMs();
     if (pool.idleCount > 0 || leftMs >= CONNECT_TIMEOUT_MS) return connecting;
@@ -186,6 +198,7 @@ export const openPool = ({
     onFailure(error, work);
     const meaning = meaningOf(error);
     if (meaning?.session === "all" && !isStale(client)) replaceAll();
+    if (isServerDoubtful(error)) hosts.doubt();
     if (rolledBack) return false;
     // Nobody waits for its statement any more, and the server would notice a closed connection only when it writes to it.
     if (failureOf(error) === "no_answer" && !committing) cancelStatement(client);
@@ -211,6 +224,7 @@ export const openPool = ({
       };
     } catch (error) {
       leave();
+      if (isServerDoubtful(error)) hosts.doubt();
       onFailure(error, work);
       throw error;
     }

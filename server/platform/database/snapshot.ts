@@ -1,6 +1,7 @@
 // A snapshot of the database: reads over a longer time that all see one moment. It has a session of its own beside the pool, which ends with it.
 // What runs within the snapshot reads there without knowing it, so an export calls the same handlers as everybody.
 import type pg from "pg";
+import type { DatabaseHosts } from "./database-hosts.ts";
 import { DatabaseSession } from "./pool.ts";
 import { withinSnapshot } from "./snapshot-session.ts";
 
@@ -21,12 +22,18 @@ export interface DbSnapshot {
 }
 
 export interface SnapshotOptions {
-  readonly url: string;
+  readonly hosts: DatabaseHosts;
   readonly applicationName: string;
 }
 
-export const withSnapshot = async <T>({ url, applicationName }: SnapshotOptions, run: (snapshot: DbSnapshot) => Promise<T>): Promise<T> => {
-  const session = new DatabaseSession({ connectionString: url, application_name: applicationName, connectionTimeoutMillis: CONNECT_MS, keepAlive: true });
+export const withSnapshot = async <T>({ hosts, applicationName }: SnapshotOptions, run: (snapshot: DbSnapshot) => Promise<T>): Promise<T> => {
+  await hosts.settling();
+  const session = new DatabaseSession({
+    connectionString: hosts.current(),
+    application_name: applicationName,
+    connectionTimeoutMillis: CONNECT_MS,
+    keepAlive: true,
+  });
   // Its end is told by the next statement.
   session.on("error", () => undefined);
   session.answerWithinMs = () => PAGE_TIMEOUT_MS + CONNECT_MS;

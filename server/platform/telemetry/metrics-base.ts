@@ -14,6 +14,7 @@ export interface DatabaseFigures {
   readonly pool: () => PoolFigures;
   readonly outbox: () => Promise<OutboxFigures>;
   readonly standbys: () => Promise<readonly StandbyFigures[]>;
+  readonly unsafeSettings: () => Promise<readonly string[]>;
   readonly clockOffsetMs: () => number;
 }
 
@@ -25,7 +26,7 @@ export const watchBuild = ({ gauge }: Makers, { version, commit }: BuildFacts): 
 const UNKNOWN: OutboxFigures = { undispatched: Number.NaN, oldestSeconds: Number.NaN };
 
 /** Call the returned function before each scrape: the scrape's own statements use connections too. */
-export const watchDatabase = ({ gauge }: Makers, { pool, outbox, standbys, clockOffsetMs }: DatabaseFigures): (() => void) => {
+export const watchDatabase = ({ gauge }: Makers, { pool, outbox, standbys, unsafeSettings, clockOffsetMs }: DatabaseFigures): (() => void) => {
   let seen = pool();
   gauge({ name: "db_pool_connections", help: "Connections of this node to PostgreSQL: all, and those that are idle", labels: ["state"] }, () => [
     [{ state: "total" }, seen.total],
@@ -55,6 +56,10 @@ export const watchDatabase = ({ gauge }: Makers, { pool, outbox, standbys, clock
       labels: ["standby", "mode"],
     },
     async () => (await standbys().catch(() => [])).map(({ standby, mode, lagBytes }) => [{ standby, mode }, lagBytes]),
+  );
+  gauge(
+    { name: "database_unsafe_settings", help: "1 for each setting of PostgreSQL that is off and lets a crash take back confirmed calls", labels: ["setting"] },
+    async () => (await unsafeSettings().catch(() => [])).map((setting) => [{ setting }, 1]),
   );
   gauge(
     { name: "clock_offset_seconds", help: "This node's clock minus the database's, which decides deadlines and signatures on every node" },

@@ -30,6 +30,8 @@ export interface RigOptions {
   readonly postgresSettings?: PostgresSettings;
   /** Adds a second server that replicates the first. */
   readonly standby?: "sync" | "async";
+  /** Without a proxy: `both` names the leader and its standby to the nodes, `leader` only the leader. */
+  readonly direct?: "both" | "leader" | undefined;
   /** SQL that sabotages the database for a control; see sabotage.ts. */
   readonly sabotage?: string | undefined;
   readonly env?: PostgresSettings;
@@ -80,7 +82,7 @@ type MakeProxy = (options: Omit<ProxyOptions, "random">) => Promise<FaultProxy>;
 
 /** The servers below the gateways and the proxies to them. */
 const buildGround = async (options: RigOptions, { folder, makeProxy, undo }: { folder: string; makeProxy: MakeProxy; undo: Undo }) => {
-  const { redis: wantsRedis = false, redisFilter, databaseFilter, postgresSettings = {}, standby: kind, sabotage } = options;
+  const { redis: wantsRedis = false, redisFilter, databaseFilter, postgresSettings = {}, standby: kind, sabotage, direct } = options;
   const common = await origin();
   const postgres = await createPostgres({ folder, from: common.database, settings: { ...(kind ? leading(kind) : {}), ...postgresSettings } });
   undo.add(postgres.stop);
@@ -103,10 +105,15 @@ const buildGround = async (options: RigOptions, { folder, makeProxy, undo }: { f
   const failOver = (): void => {
     state.current = standby?.postgres ?? postgres;
   };
+  const databaseUrlOf = (): string => {
+    if (direct === undefined) return postgres.url(databaseProxy.port);
+    const leader = postgres.url(postgres.port);
+    return direct === "leader" || standby === null ? leader : leader.replace(/(127\.0\.0\.1:)\d+/, `$&,$1${standby.postgres.port}`);
+  };
   const env = {
     DATA_DIR: join(folder, "data"),
     MASTER_KEY: common.masterKey,
-    DATABASE_URL: postgres.url(databaseProxy.port),
+    DATABASE_URL: databaseUrlOf(),
     ...(redisProxy ? { REDIS_URL: `redis://127.0.0.1:${redisProxy.port}` } : {}),
   };
   return { postgres, standby, redis, databaseProxy, redisProxy, failOver, env, credentials: common.credentials };

@@ -4,6 +4,7 @@ import type pg from "pg";
 import type { Clock } from "../../../core/clock.ts";
 import { placeOf, silentWaits, type Waits } from "../../waits.ts";
 import { watchTables } from "../audited-tables.ts";
+import { createDatabaseHosts } from "../database-hosts.ts";
 import { LOCK_TIMEOUT_MS, untilLocked } from "./lock-waits.ts";
 import { withMigrationLock } from "./migration-lock.ts";
 import { runScript, scriptFingerprint } from "./migration-scripts.ts";
@@ -29,13 +30,14 @@ export interface MigrateOptions {
 /** Applies the missing migrations and returns the names of those that this call applied, oldest first. */
 export const migrate = async (options: MigrateOptions): Promise<readonly string[]> => {
   const { clock, url, folder = migrationsFolder(), waits = silentWaits, lockTimeoutMs = LOCK_TIMEOUT_MS } = options;
-  return withMigrationLock({ clock, url, waits, connectWithinMs: options.connectWithinMs ?? 0 }, async (guard) => {
+  const hosts = createDatabaseHosts({ url, applicationName: "mooring migrate", elapsed: clock.elapsed });
+  return withMigrationLock({ clock, url, hosts, waits, connectWithinMs: options.connectWithinMs ?? 0 }, async (guard) => {
     const migrationsList = await readMigrations(folder);
     const locks = { clock, observer: guard, waits, at: placeOf(url), lockTimeoutMs };
     const nameOf = (script: string): string =>
       migrationsList.migrationDirectories.find(({ migrationFile: { content } }) => content.tag === "ok" && content.value === script)?.path ?? "unknown";
     return withSchemaEngine(
-      url,
+      hosts.current(),
       async (engine, pool) => {
         const own = migrationsList.migrationDirectories.map(({ path }) => path);
         if ((await fitSchema(pool, own)) === "newer") {

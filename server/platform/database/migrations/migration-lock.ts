@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import type { Clock } from "../../../core/clock.ts";
 import { placeOf, type Waits } from "../../waits.ts";
+import type { DatabaseHosts } from "../database-hosts.ts";
 import { isLoginRefused, isUnavailable } from "../db-errors.ts";
 import { describeSession, LOCK_TIMEOUT_MS, type OtherSession, PATIENCE_MS, SESSION_COLUMNS } from "./lock-waits.ts";
 
@@ -17,6 +18,7 @@ const APPLICATION_NAME = "mooring migrate";
 export interface GuardOptions {
   readonly clock: Pick<Clock, "elapsed">;
   readonly url: string;
+  readonly hosts: DatabaseHosts;
   readonly waits: Waits;
   /** How long a database may be away; 0 reports the first failure. */
   readonly connectWithinMs: number;
@@ -26,12 +28,13 @@ export interface GuardOptions {
 const mayComeBack = (error: unknown): boolean => isUnavailable(error) && !isLoginRefused(error);
 
 /** Connects, waiting for a database that is not there yet, and begins the transaction of the lock. */
-const beginGuard = ({ clock, url, waits, connectWithinMs }: GuardOptions): Promise<pg.Client> =>
+const beginGuard = ({ clock, url, hosts, waits, connectWithinMs }: GuardOptions): Promise<pg.Client> =>
   waits.during({ on: "the database", at: placeOf(url) }, async (why) => {
     const until = clock.elapsed() + connectWithinMs;
     for (;;) {
+      await hosts.settling();
       const guard = new pg.Client({
-        connectionString: url,
+        connectionString: hosts.current(),
         application_name: APPLICATION_NAME,
         connectionTimeoutMillis: CONNECT_MS,
         query_timeout: ANSWER_MS,
@@ -45,6 +48,7 @@ const beginGuard = ({ clock, url, waits, connectWithinMs }: GuardOptions): Promi
         return guard;
       } catch (error) {
         void guard.end().catch(() => undefined);
+        hosts.doubt();
         if (!mayComeBack(error) || clock.elapsed() >= until) throw error;
         why(error instanceof Error ? error.message || String(Reflect.get(error, "code")) : String(error));
       }

@@ -16,16 +16,22 @@ interface Round {
   readonly tookMs: number;
 }
 
-const failOverOnce = async ({ seed, scale, control }: Context): Promise<Round> => {
-  const rig = await createRig({ nodes: 1, seed, standby: control ? "async" : "sync" });
+interface Pair {
+  readonly standby: "sync" | "async";
+  readonly direct?: "both" | "leader";
+}
+
+const failOverOnce = async ({ seed, scale, control }: Context, pair: Pair): Promise<Round> => {
+  const rig = await createRig({ nodes: 1, seed, ...pair });
+  const lags = pair.standby === "async";
   const state = { tookMs: 0 };
   try {
     const trouble = async ({ fault, gap, wait }: TrialStage): Promise<void> => {
       const { postgres, standby } = rig;
       if (!standby) throw new Error("this rig has no standby");
       await wait(1_500);
-      if (control) standby.line.set({ hold: ["down"] });
-      if (control) await wait(BEHIND_MS);
+      if (lags) standby.line.set({ hold: ["down"] });
+      if (lags) await wait(BEHIND_MS);
       fault("the standby stalls");
       if ((await standby.postgres.signalHelpers("walreceiver", "SIGSTOP")) === 0) throw new Error("the standby has no receiver");
       await wait(STALLED_MS);
@@ -70,18 +76,33 @@ const together = (rounds: readonly Round[]): ScenarioOutcome => {
   };
 };
 
+const failOver = async (context: Context, pair: Pair): Promise<ScenarioOutcome> => {
+  const size = context.scale.agents > 50 ? "full" : "short";
+  const rounds: Round[] = [];
+  for (let n = 0; n < ROUNDS[size]; n += 1)
+    rounds.push(await failOverOnce({ ...context, seed: context.seed + n, scale: { ...context.scale, seconds: SECONDS[size] } }, pair));
+  return together(rounds);
+};
+
 const failover: Scenario = {
   name: "postgres-failover",
   promise: "R4",
   claim: "a command answered 2xx survives the loss of the database server: the synchronous standby has it",
   control: { how: "the standby replicates asynchronously and lags 0.9 s behind", red: "ok-lost" },
-  run: async (context) => {
-    const size = context.scale.agents > 50 ? "full" : "short";
-    const rounds: Round[] = [];
-    for (let n = 0; n < ROUNDS[size]; n += 1)
-      rounds.push(await failOverOnce({ ...context, seed: context.seed + n, scale: { ...context.scale, seconds: SECONDS[size] } }));
-    return together(rounds);
-  },
+  run: (context) => failOver(context, { standby: context.control ? "async" : "sync" }),
 };
 
-export const failoverScenarios: readonly Scenario[] = [failover];
+const hosts: Scenario = {
+  name: "postgres-hosts",
+  promise: "R4",
+  claim: "nodes that name both servers in DATABASE_URL find the new writer by themselves, without a proxy in between",
+  control: { how: "DATABASE_URL names the first server only", red: "stranded" },
+  run: (context) =>
+    failOver(context, { standby: "sync", direct: context.control ? "leader" : "both" }).catch((error: unknown) => {
+      // What the load says when nobody answers its calls for long.
+      if (!/DATABASE_UNAVAILABLE/.test(String(error))) throw error;
+      return { n: 1, faults: 1, violations: { stranded: 1 }, latencyMs: { p50: null, p99: null }, notes: [String(error)] };
+    }),
+};
+
+export const failoverScenarios: readonly Scenario[] = [failover, hosts];

@@ -7,6 +7,7 @@ import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { systemClock } from "../../../../server/core/clock.ts";
 import { createOneBulkhead } from "../../../../server/platform/database/bulkheads.ts";
+import { createDatabaseHosts } from "../../../../server/platform/database/database-hosts.ts";
 import { type MigrateOptions, migrate } from "../../../../server/platform/database/migrations/migrate.ts";
 import { migrationsFolder } from "../../../../server/platform/database/migrations/schema-engine.ts";
 import { openPool } from "../../../../server/platform/database/pool.ts";
@@ -55,7 +56,7 @@ const besideDump = async (name: string, options: Partial<MigrateOptions> & { rea
   const copy = await copyWith(name, `alter table tenant_settings_probe add column ${name} text`);
   await withClient(url, (client) => client.query("create table tenant_settings_probe (a int)"));
   const pool = openPool({
-    url,
+    hosts: createDatabaseHosts({ url, applicationName: "test", elapsed: systemClock.elapsed }),
     size: 4,
     bulkheads: createOneBulkhead(4),
     listMs: 3_000,
