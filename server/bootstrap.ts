@@ -156,6 +156,12 @@ export const openBootstrap = async (config: Config, life: Lifecycle, { clock, lo
   return {
     ...createBootstrap({ db: installation.db, baseUrl: () => baseUrl, tokens: installation.tokens, ...features }),
     audit: features.audit,
+    afterRestore: {
+      endSessions: features.sessions.endAll,
+      openRepairs: features.openRepairs,
+      keys: features.apiKeys.everyUsable,
+      members: features.tenants.everyMember,
+    },
     rotateKey: rotateWith({ ...installation, clock }, features),
   };
 };

@@ -42,6 +42,10 @@ const HELP = `Mooring's command line
   cli master-key new
       Prints a new key. Without MASTER_KEY it changes the key in DATA_DIR instead; restart the gateway, then rotate.
 
+  cli after-restore [--repair] [--json]
+      Run it once an older dump is in the database: checks key, schema and audit logs, ends all sessions, and lists the keys and members that are back.
+      --repair lets every device that is not online pair again for a day. Exits with 1 if a log does not verify.
+
   cli config [--markdown]
       Prints the effective configuration, secrets masked; --markdown: the table of all settings.
 
@@ -224,6 +228,14 @@ const masterKey = async (call: Call): Promise<number> => {
   return FAILED;
 };
 
+const afterRestore = async (call: Call): Promise<number> => {
+  const { values } = parseArgs({ args: [...call.args], options: { repair: { type: "boolean", default: false }, json: { type: "boolean", default: false } } });
+  const { restoreLines, settleRestore } = await import("./after-restore.ts");
+  const settled = await withInstallation(call, (installation) => settleRestore(installation, values));
+  writeLine(call.stdout, values.json ? JSON.stringify(settled) : restoreLines(settled).join("\n"));
+  return settled.brokenLogs.length === 0 ? DONE : FAILED;
+};
+
 const COMMANDS: ReadonlyMap<string, (call: Call) => Promise<number>> = new Map([
   ["config", config],
   ["bootstrap", bootstrap],
@@ -231,6 +243,7 @@ const COMMANDS: ReadonlyMap<string, (call: Call) => Promise<number>> = new Map([
   ["sign-in", signIn],
   ["master-key", masterKey],
   ["audit", audit],
+  ["after-restore", afterRestore],
 ]);
 
 /** Runs one command; resolves to the exit code. */

@@ -1,7 +1,7 @@
 // The list of the features, and what connects them: a feature never imports another's code, so it gets the capabilities of others here.
 import { type CommandType, type Contract, contract } from "../../protocol/index.ts";
 import type { OutcomeHandler } from "../core/ports/command-outcomes.ts";
-import { createAgentSessions } from "../features/devices/index.ts";
+import { createAgentSessions, createOpenRepairs } from "../features/devices/index.ts";
 import type { FeatureParts, FeaturesOf } from "../features/kit.ts";
 import { createBatch } from "../platform/database/batch.ts";
 import { access } from "./access.ts";
@@ -52,10 +52,16 @@ const connect = (name: string, parts: AnyParts, { outbox, manyEngine, outcomes, 
   Object.assign(counters, parts.counters);
 };
 
+interface OfOperator {
+  /** Opens the repair window of every device that is not online. Returns how many. */
+  readonly openRepairs: () => Promise<number>;
+}
+
 /** Opens some features, with those that they need, where nothing serves and no job runs: for the command line. */
-export const openSome = <Name extends keyof AllFeatures>(deps: InstallationDeps, names: readonly Name[]): Pick<AllFeatures, Name> => {
-  const { features } = prepare(deps, notServing);
-  return Object.fromEntries(names.map((name) => [name, features[name]])) as Pick<AllFeatures, Name>; // as: by these names
+export const openSome = <Name extends keyof AllFeatures>(deps: InstallationDeps, names: readonly Name[]): Pick<AllFeatures, Name> & OfOperator => {
+  const { features, wiring } = prepare(deps, notServing);
+  const opened = Object.fromEntries(names.map((name) => [name, features[name]])) as Pick<AllFeatures, Name>; // as: by these names
+  return { ...opened, openRepairs: createOpenRepairs(wiring.kit) };
 };
 
 export const openFeatures = (deps: InstallationDeps, serving: ServingDeps) => {

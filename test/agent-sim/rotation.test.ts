@@ -39,7 +39,7 @@ const stampMs = (): number => {
   return stamp;
 };
 const fileOf = ({ deviceId }: Device): string => join(folder, deviceId);
-const storedOf = (device: Device): { current: string; next: string | null } => JSON.parse(readFileSync(fileOf(device), "utf8"));
+const storedOf = (device: Device): { current: string; next: string | null; former: string | null } => JSON.parse(readFileSync(fileOf(device), "utf8"));
 const statusWith = async (device: Device, secret: string): Promise<number> =>
   (await world.call(asAgent({ ...device.identity, secret }), "GET", "/v1/agent/me")).status;
 const rotate = (device: Device, body: object = {}) => world.call(tenant.apiKey, "POST", `/v1/devices/${device.deviceId}/secrets/rotate`, { body });
@@ -154,6 +154,43 @@ describe("whole rotation", () => {
       expect(body.data.map(({ status, payload }: { status: string; payload: object }) => [status, payload])).toEqual([["succeeded", {}]]);
     });
     await agent.stop();
+  });
+
+  test("an agent comes back to a gateway whose database is older than its rotation", async () => {
+    const device = await tenant.device();
+    const read = async () => (await world.sql.query("select secret, secret_rotated_at from devices where device_id = $1", [device.deviceId])).rows[0];
+    const dump = await read();
+    await rotate(device);
+    const agent = launch(device, "socket");
+    await eventually(() => expectNewOnly(device));
+    const { current: lost } = storedOf(device);
+    await agent.stop();
+    await world.sql.query("update devices set secret = $2, secret_rotated_at = $3, pending_secret = null where device_id = $1", [
+      device.deviceId,
+      dump.secret,
+      dump.secret_rotated_at,
+    ]);
+    const back = launch(device, "socket");
+    // Nodes remember an agent for some seconds.
+    await eventually(() => expect(storedOf(device)).toMatchObject({ current: device.identity.secret, former: lost }), { boundMs: 40_000 });
+    expect(await statusWith(device, device.identity.secret)).toBe(200);
+    await back.stop();
+  });
+
+  test("of two secrets that are both refused each is tried once, and then the agent asks like any other", () => {
+    const keys = openFileKeys(join(folder, "both"), "one");
+    expect(keys.refused("one")).toBe(false);
+    keys.offer("two");
+    expect([keys.refused("two"), keys.secret, keys.refused("one"), keys.secret]).toEqual([true, "one", true, "two"]);
+    keys.confirmed("two");
+    expect([keys.refused("two"), keys.secret, keys.refused("one"), keys.secret]).toEqual([true, "one", false, "two"]);
+    expect([keys.refused("two"), keys.secret]).toEqual([true, "one"]);
+    keys.confirmed("one");
+    const reopened = openFileKeys(join(folder, "both"), "another");
+    expect(reopened.secret).toBe("one");
+    reopened.offer("three");
+    reopened.confirmed("three");
+    expect([reopened.refused("three"), reopened.secret]).toEqual([true, "one"]);
   });
 
   test("a second rotation during the first is refused and queues no command", async () => {

@@ -5,6 +5,7 @@ import { Writable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runCommandLine } from "../../server/command-line.ts";
 import { systemClock } from "../../server/core/clock.ts";
+import { eventually } from "../kit/checks/eventually.ts";
 import { anonymous, asBearer, type Caller, startWorld, type World } from "../kit/gateway/world.ts";
 
 const MASTER_KEY = Buffer.alloc(32, 3).toString("base64");
@@ -124,6 +125,35 @@ describe("config", () => {
   });
 });
 
+describe("after-restore", () => {
+  const session = async (): Promise<string> => {
+    const { url = "" } = await printed("sign-in");
+    return (await fetch(url, { redirect: "manual" })).headers.getSetCookie()[0]?.split(";")[0] ?? "";
+  };
+  const withCookie = (cookie: string): Caller => ({ kind: "user", headers: () => ({ cookie }) });
+
+  test("sessions end, keys and members are listed for review, and with --repair devices that are away may pair again", async () => {
+    const cookie = await session();
+    expect((await me(withCookie(cookie))).status).toBe(200);
+    const tenant = await world.tenant();
+    const { deviceId } = await tenant.device();
+    const repairUntil = async () => (await world.call(await tenant.user("owner"), "GET", `/v1/devices/${deviceId}`)).body.data.repairUntil ?? null;
+
+    const { code, stdout } = await run("after-restore");
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^Sessions: [1-9]\d* ended/m);
+    expect(stdout).toMatch(new RegExp(`^  ${tenant.tenantId}  key_\\w+ `, "m"));
+    expect(stdout).toMatch(new RegExp(`^  ${tenant.tenantId}  owner .*${tenant.ownerId}`, "m"));
+    await eventually(async () => expect((await me(withCookie(cookie))).status).toBe(401));
+    expect(await repairUntil()).toBeNull();
+
+    const settled = JSON.parse((await run("after-restore", "--repair", "--json")).stdout);
+    expect(settled).toMatchObject({ brokenLogs: [], endedSessions: 0 });
+    expect(settled.openedRepairs).toBeGreaterThan(0);
+    expect(Date.parse(await repairUntil())).toBeGreaterThan(0);
+  });
+});
+
 describe("audit", () => {
   let tenantId: string;
   beforeAll(async () => {
@@ -167,6 +197,8 @@ describe("audit", () => {
       .split("\n")
       .map((line) => JSON.parse(line));
     expect([code, verdicts.length > 1, verdicts.filter(({ isIntact }) => !isIntact).map((verdict) => verdict.tenantId)]).toEqual([1, true, [tenantId]]);
+    const restored = await run("after-restore");
+    expect([restored.code, restored.stdout]).toEqual([1, expect.stringContaining(`Audit: the log of ${tenantId} is BROKEN at record 2`)]);
   });
 });
 

@@ -1,9 +1,10 @@
-// The secrets of an agent: the one it signs with and, during a rotation, the other. It keeps both until the gateway has accepted the new one.
+// The secrets of an agent: the one it signs with, during a rotation the next one, and the one that was replaced last. A gateway whose database was restored
+// from a backup knows only the replaced one, and without it every device that has rotated since would need a person.
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { z } from "zod";
 
-const Stored = z.object({ current: z.string(), next: z.string().nullable(), rotating: z.boolean() });
+const Stored = z.object({ current: z.string(), next: z.string().nullable(), former: z.string().nullable().default(null), rotating: z.boolean() });
 type Stored = z.infer<typeof Stored>;
 
 export interface Keys {
@@ -24,9 +25,19 @@ export interface Keys {
 const createKeys = (stored: Stored, keep: (stored: Stored) => void): Keys => {
   let state = stored;
   let secret = stored.next ?? stored.current;
+  /** The secrets that were refused since one was accepted, or since all were. */
+  const refused = new Set<string>();
   const save = (next: Stored): void => {
     keep(next);
     state = next;
+  };
+  const saveIfPossible = (next: Stored): void => {
+    try {
+      save(next);
+    } catch (error) {
+      // On a full disk all are kept, and the next accepted signature tries again.
+      if (!(error instanceof Error && "syscall" in error)) throw error;
+    }
   };
   return {
     get secret() {
@@ -40,30 +51,33 @@ const createKeys = (stored: Stored, keep: (stored: Stored) => void): Keys => {
       const isNew = offered !== state.current;
       save({ ...state, next: isNew ? offered : null, rotating: isNew });
       secret = offered;
+      refused.clear();
     },
     confirmed: (used) => {
+      refused.clear();
       // That the old secret is valid says nothing about the new one, which may not have been tried yet.
-      if (used !== state.next) return;
-      try {
-        save({ current: used, next: null, rotating: false });
-      } catch (error) {
-        // On a full disk both are kept, and the next accepted signature tries again.
-        if (!(error instanceof Error && "syscall" in error)) throw error;
-      }
+      if (used === state.next) saveIfPossible({ current: used, next: null, former: state.current, rotating: false });
+      else if (used === state.former && used !== state.current) saveIfPossible({ ...state, current: used, former: state.current });
     },
     refused: (used) => {
-      if (used !== secret || state.next === null) return used !== secret;
-      secret = secret === state.next ? state.current : state.next;
-      return true;
+      if (used !== secret) return true;
+      refused.add(used);
+      const all = [state.next, state.current, state.former];
+      const other = all.find((each): each is string => each !== null && !refused.has(each));
+      if (other === undefined) refused.clear();
+      secret = other ?? state.next ?? state.current;
+      return other !== undefined || state.next !== null;
     },
   };
 };
 
-export const createMemoryKeys = (secret: string): Keys => createKeys({ current: secret, next: null, rotating: false }, () => undefined);
+const onlyThis = (secret: string): Stored => ({ current: secret, next: null, former: null, rotating: false });
+
+export const createMemoryKeys = (secret: string): Keys => createKeys(onlyThis(secret), () => undefined);
 
 /** Secrets in one file, which every change replaces atomically. */
 export const openFileKeys = (path: string, firstSecret: string): Keys =>
-  createKeys(readStored(path) ?? { current: firstSecret, next: null, rotating: false }, (stored) => replace(path, JSON.stringify(stored)));
+  createKeys(readStored(path) ?? onlyThis(firstSecret), (stored) => replace(path, JSON.stringify(stored)));
 
 const readStored = (path: string): Stored | null => {
   try {

@@ -18,7 +18,7 @@ import { createApiKeyLookup } from "./api-key-lookup.ts";
 import { createEnsureKey } from "./bootstrap.ts";
 import { createExpiryNotices } from "./expiry-notices.ts";
 import { makeKey } from "./keys.ts";
-import { countKeys, findKey, findLimitedKeys, insertKey, pageOfKeys, replaceKey, revokeKey, updateKey } from "./store.ts";
+import { countKeys, findEveryUsableKey, findKey, findLimitedKeys, insertKey, type KeyToReview, pageOfKeys, replaceKey, revokeKey, updateKey } from "./store.ts";
 
 export type ApiKeysDeps = Pick<FeatureKit, "db" | "clock" | "emit" | "audit" | "plan" | "secretBox" | "watch"> & {
   readonly memberships: Memberships;
@@ -39,6 +39,8 @@ export interface ApiKeysFeature extends Feature<typeof contract.apiKeys> {
   readonly powersOf: (tx: Tx, scope: SystemScope, keyId: string) => Promise<readonly Permission[]>;
   /** Returns the user's bootstrap key in this tenant: the same key each time, or a new one after it was revoked. */
   readonly ensureKey: ReturnType<typeof createEnsureKey>;
+  /** The newest keys of all tenants that work, for the one who runs the installation. */
+  readonly everyUsable: (limit: number) => Promise<readonly KeyToReview[]>;
 }
 
 export const createApiKeys = (deps: ApiKeysDeps): ApiKeysFeature => {
@@ -57,6 +59,7 @@ export const createApiKeys = (deps: ApiKeysDeps): ApiKeysFeature => {
     jobs: [...jobs, createExpiryNotices(deps)],
     counters: { apiKeys: (db, scope) => countKeys(db, scope, clock.now()) },
     ensureKey: createEnsureKey(deps, forgetAll),
+    everyUsable: (limit) => findEveryUsableKey(deps.db, limit, deps.clock.now()),
   };
 };
 

@@ -33,6 +33,24 @@ const usable = (now: Date) => ({ revokedAt: null, OR: [{ expiresAt: null }, { ex
 /** For the plan: keys that still work. */
 export const countKeys = (db: Clients, scope: SystemScope, now: Date): Promise<number> => db.for(scope).apiKey.count({ where: usable(now) });
 
+export interface KeyToReview {
+  readonly tenantId: string;
+  readonly keyId: string;
+  readonly name: string;
+  readonly role: string;
+  readonly createdBy: string;
+  readonly lastUsedAt: Date | null;
+}
+
+/** Keys of all tenants that work, the newest first. */
+export const findEveryUsableKey = (db: Clients, limit: number, now: Date): Promise<readonly KeyToReview[]> =>
+  db.system.apiKey.findMany({
+    where: usable(now),
+    orderBy: [{ createdAt: "desc" }, { keyId: "desc" }],
+    take: limit,
+    select: { tenantId: true, keyId: true, name: true, role: true, createdBy: true, lastUsedAt: true },
+  });
+
 /** The ids of keys that still work and are limited to the fleet. */
 export const findLimitedKeys = async (
   db: Clients,

@@ -55,6 +55,7 @@ export type { AnyDevice } from "./any-device.ts";
 export type { Enrolled, Enrolment, Reissue, Replacement, ResetCommands } from "./enrol.ts";
 export type { FleetDevices } from "./fleets.ts";
 export { createDeviceNames } from "./names.ts";
+export { createOpenRepairs } from "./repair.ts";
 export type { DeviceSummary } from "./store/devices.ts";
 /** For the plan. */
 export type { KnownMachine } from "./store/enrol.ts";

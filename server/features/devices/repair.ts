@@ -5,8 +5,10 @@ import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
+import { type AuditTrail, operatorTx } from "../../core/ports/audit.ts";
 import { actorOf, type TenantScope } from "../../core/scope.ts";
-import { setRepair } from "./store/devices.ts";
+import type { Db } from "../../platform/database/db.ts";
+import { findNotOnline, setRepair } from "./store/devices.ts";
 
 // Time to travel to the machine.
 const REPAIR_SECONDS = DAY_SECONDS;
@@ -35,5 +37,37 @@ export const createRepairHandlers = ({ clock, emit }: { readonly clock: Clock; r
         await change(tx, scope, { deviceId, repairUntil: null });
         return null;
       }),
+  };
+};
+
+const BATCH = 200;
+
+interface OpenRepairsDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly emit: Emit;
+  readonly audit: AuditTrail;
+}
+
+/** Opens the window of every device that is not online, for the one who runs the installation. Returns how many. */
+export const createOpenRepairs = ({ db, clock, emit, audit }: OpenRepairsDeps) => {
+  const openBatch = (after: string, repairUntil: Date): Promise<readonly { readonly deviceId: string }[]> =>
+    operatorTx(db, audit)("cli.after-restore", async (tx) => {
+      const silent = await findNotOnline(tx, { after, limit: BATCH });
+      for (const { tenantId, deviceId } of silent) await setRepair(tx, { tenantId }, { deviceId, repairUntil });
+      const data = { repairUntil: repairUntil.toISOString(), actor: "operator" };
+      const opened = silent.map(({ tenantId, deviceId }) => happened({ tenantId }, contract.devices.events.repairChanged, deviceId, { deviceId, ...data }));
+      await emit(tx, opened);
+      return silent;
+    });
+  return async (): Promise<number> => {
+    const repairUntil = secondsFromNow(REPAIR_SECONDS, clock.now());
+    let count = 0;
+    for (let after = ""; ; ) {
+      const opened = await openBatch(after, repairUntil);
+      count += opened.length;
+      if (opened.length < BATCH) return count;
+      after = opened.at(-1)?.deviceId ?? "";
+    }
   };
 };

@@ -8,6 +8,7 @@ import { type Handlers, implement } from "../../core/feature.ts";
 import { newSecret, secretHash } from "../../core/ids.ts";
 import { cookieNames, isSecureUrl, writeCookie } from "../../core/people/session-cookies.ts";
 import { userOf } from "../../core/people/user-of.ts";
+import { operatorTx } from "../../core/ports/audit.ts";
 import type { SessionLookup } from "../../core/ports/lookups.ts";
 import { actorOf } from "../../core/scope.ts";
 import type { Job } from "../../platform/jobs.ts";
@@ -15,7 +16,7 @@ import type { Feature } from "../kit.ts";
 import { toSession } from "./record.ts";
 import { createSessionLookup, csrfTokenOf } from "./session-lookup.ts";
 import { createSignIn } from "./sign-in.ts";
-import { deleteSessions, deleteUser, findSession, insertLink, sessionsOf } from "./store.ts";
+import { deleteEverySession, deleteSessions, deleteUser, findSession, insertLink, sessionsOf } from "./store.ts";
 import type { SessionsDeps } from "./types.ts";
 
 export type { SessionSettings } from "./types.ts";
@@ -39,6 +40,8 @@ export interface SessionsFeature extends Feature<typeof contract.sessions> {
   readonly lookup: SessionLookup;
   /** Makes a link that signs this person in, once, within ten minutes. For the one who runs the installation. */
   readonly createLink: (link: NewLink, baseUrl?: string) => Promise<SignInLink>;
+  /** Ends the sessions of everybody, for the one who runs the installation. Returns how many there were. */
+  readonly endAll: () => Promise<number>;
   /** Deletes what sign-ins told of the person, and ends the sessions. */
   readonly deleteUser: (tx: Tx, userId: string) => Promise<void>;
 }
@@ -54,6 +57,7 @@ export const createSessions = (deps: SessionsDeps): SessionsFeature => {
     lookup,
     jobs,
     deleteUser,
+    endAll: () => operatorTx(db, deps.audit)("cli.after-restore", deleteEverySession),
     createLink: async ({ userId, email = null, tenantId = null }, baseUrl = settings.publicUrl()) => {
       const token = newSecret();
       const expiresAt = secondsFromNow(LINK_SECONDS, clock.now());

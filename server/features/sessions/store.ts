@@ -76,6 +76,12 @@ export const deleteSessions = async (
   return count;
 };
 
+/** All of everybody, and the links that would begin new ones. Returns how many sessions there were. */
+export const deleteEverySession = async (tx: Clients): Promise<number> => {
+  await tx.system.signInLink.deleteMany();
+  return (await tx.system.session.deleteMany()).count;
+};
+
 export const writeSessionUses = async (db: Clients, sessionIds: readonly string[], at: Date): Promise<void> => {
   await db.system.session.updateMany({ where: { sessionId: { in: [...sessionIds] }, lastSeenAt: { lt: at } }, data: { lastSeenAt: at } });
 };

@@ -23,6 +23,7 @@ import { DEFAULT_PLAN } from "./plan-table.ts";
 import { createSettings, timezoneOf } from "./settings.ts";
 import { isReservedSlug } from "./slugs.ts";
 import { createStanding } from "./standing.ts";
+import { findEveryMember } from "./store/members.ts";
 import { isSlugReserved, reserveSlug } from "./store/suspension-and-deletion.ts";
 import { countMembers, countOwned, findTenant, insertTenant, lockUser, pageOfTenants, type StoredTenant, updateTenant, upsertMember } from "./store/tenants.ts";
 import { createStuck } from "./stuck.ts";
@@ -88,6 +89,8 @@ export const createTenants = (deps: TenantsDeps) => {
     anyTenant: createAnyTenant({ ...deps, ...counting, ...life, forgetTenant }),
     stuck: createStuck(deps),
     ensureTenant: createEnsureTenant({ db, clock, audit, deployments: deps.deployments, forgetTenant, forgetMember }),
+    /** The newest members of all tenants, for the one who runs the installation. */
+    everyMember: (limit: number) => findEveryMember(db, limit),
     /** For the operator's command line: makes the user a member with this role. */
     ensureMember: async ({ tenantId, userId, role }: { readonly tenantId: string; readonly userId: string; readonly role: Role }): Promise<void> => {
       const tenant = await lookup.find(tenantId);

@@ -1,6 +1,6 @@
 // Rows of devices with their presence, as records of the contract.
 import { Prisma } from "../../../../prisma/generated/client.ts";
-import { Device, type DeviceId, type FleetSelector } from "../../../../protocol/index.ts";
+import { Device, type DeviceId, type FleetSelector, type TenantId } from "../../../../protocol/index.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { type DeviceTraits, ruleCondition } from "../../../core/people/fleet-rules.ts";
@@ -204,6 +204,16 @@ export const removeDevice = async (db: Clients, scope: SystemScope, deviceId: st
     }),
   );
   return removed === null ? null : { ...removed, status: removed.status as Device["status"] }; // as: only this feature writes it
+};
+
+/** Devices of all tenants that are not online, by id. */
+export const findNotOnline = async (
+  db: Clients,
+  { after, limit }: { readonly after: string; readonly limit: number },
+): Promise<readonly { readonly tenantId: TenantId; readonly deviceId: DeviceId }[]> => {
+  const where = { deviceId: { gt: after }, status: { not: "online" }, ...living };
+  const rows = await db.system.device.findMany({ where, orderBy: { deviceId: "asc" }, take: limit, select: { tenantId: true, deviceId: true } });
+  return rows as { tenantId: TenantId; deviceId: DeviceId }[]; // as: only this feature makes such ids
 };
 
 /** Opens the repair until then; null closes it. Returns null when there is no such device. */

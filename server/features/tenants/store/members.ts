@@ -69,6 +69,21 @@ export const countOwners = (db: Clients, scope: SystemScope): Promise<number> =>
   db.for(scope).membership.count({ where: { role: "owner", selector: { equals: Prisma.DbNull } } });
 
 /** The ids of members who are limited to the fleet. */
+export interface MemberToReview {
+  readonly tenantId: string;
+  readonly userId: string;
+  readonly email: string | null;
+  readonly role: string;
+}
+
+/** Members of all tenants, the newest first. */
+export const findEveryMember = (db: Clients, limit: number): Promise<readonly MemberToReview[]> =>
+  db.system.membership.findMany({
+    orderBy: [{ createdAt: "desc" }, { memberId: "desc" }],
+    take: limit,
+    select: { tenantId: true, userId: true, email: true, role: true },
+  });
+
 export const findLimitedMembers = async (db: Clients, scope: SystemScope, fleetId: string, limit: number): Promise<readonly string[]> => {
   const where = { selector: { path: ["fleetIds"], array_contains: [fleetId] } };
   return (await db.for(scope).membership.findMany({ where, take: limit, select: { memberId: true } })).map(({ memberId }) => memberId);
