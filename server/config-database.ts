@@ -1,15 +1,20 @@
-// How a node divides its PostgreSQL sessions among classes of work and tenants, as settings.
+// The addresses of PostgreSQL and Redis, and how a node divides its PostgreSQL sessions among classes of work and tenants, as settings.
 import { z } from "zod";
 import { integer } from "./config-values.ts";
+import { redisPlaceOf } from "./platform/cluster/redis-urls.ts";
 import { urlsOf } from "./platform/database/database-urls.ts";
 
-export const databaseUrl = z.string().superRefine((url, context) => {
-  try {
-    urlsOf(url);
-  } catch (error) {
-    context.addIssue({ code: "custom", message: error instanceof Error ? error.message : String(error) });
-  }
-});
+/** Text that the function understands; it throws a sentence. */
+const readBy = (read: (text: string) => unknown) =>
+  z.string().superRefine((text, context) => {
+    try {
+      read(text);
+    } catch (error) {
+      context.addIssue({ code: "custom", message: error instanceof Error ? error.message : String(error) });
+    }
+  });
+export const databaseUrl = readBy(urlsOf);
+export const redisUrl = readBy(redisPlaceOf);
 
 const sessions = z.coerce.number().int().min(1).max(200).optional();
 

@@ -1,7 +1,7 @@
 // Reads the environment, and is the only file that does: one schema, all problems reported at once, a frozen result.
 import { z } from "zod";
 import { STREAM_LIMITS } from "../protocol/index.ts";
-import { databaseSettings, databaseUrl } from "./config-database.ts";
+import { databaseSettings, databaseUrl, redisUrl } from "./config-database.ts";
 import { domainSettings } from "./config-domains.ts";
 import { edgeRelations, edgeSettings } from "./config-edge.ts";
 
@@ -69,10 +69,11 @@ export const Settings = z.object({
     .enum(["named", "unnamed"])
     .default("named")
     .describe("set `unnamed` behind a pooler in transaction mode without prepared statements (PgBouncer before 1.21)"),
-  REDIS_URL: z
-    .url({ protocol: /^rediss?$/ })
+  REDIS_URL: redisUrl
     .optional()
-    .describe("Redis that connects several nodes; if unset, bus and limits stay within this process"),
+    .describe(
+      "Redis that connects several nodes, or its sentinels (redis-sentinel://s1:26379,s2:26379/0?master=mymaster); if unset, bus and limits stay within this process",
+    ),
   NODE_ID: z
     .string()
     .regex(/^[A-Za-z0-9_-]{1,64}$/)

@@ -7,6 +7,7 @@ import { ConfigError } from "../core/errors.ts";
 import type { Lifecycle } from "../core/lifecycle/lifecycle.ts";
 import type { Outbound } from "../core/ports/outbound.ts";
 import type { HoldVersion } from "../core/rows/row-versions.ts";
+import { redisPlaceOf } from "./cluster/redis-urls.ts";
 import { keepInDataDir, readFromDataDir } from "./data-dir.ts";
 import { bulkheadsOf } from "./database/bulkheads.ts";
 import { urlsOf } from "./database/database-urls.ts";
@@ -109,11 +110,18 @@ const migrateOrExplain = async (config: Config, url: string, options: Omit<Migra
   }
 };
 
+/** Sentinels name more, which nobody knows beforehand. */
+const redisEndpoints = (url: string | undefined): readonly OwnEndpoint[] => {
+  if (url === undefined) return [];
+  const { sentinels } = redisPlaceOf(url);
+  return (sentinels.length === 0 ? [url] : sentinels).flatMap((each) => endpointsOf(each, 6_379));
+};
+
 export const openInstallation = async (config: Config, life: Lifecycle, options: InstallationOptions): Promise<Installation> => {
   const { clock, log } = options;
   const opening: Opening = { waits: loggedWaits(options), connectWithinMs: CONNECT_WITHIN_MS, ...options };
   const url = await databaseUrl(config, life, opening);
-  const endpoints = [...urlsOf(url).flatMap((each) => endpointsOf(each, 5_432)), ...endpointsOf(config.REDIS_URL, 6_379)];
+  const endpoints = [...urlsOf(url).flatMap((each) => endpointsOf(each, 5_432)), ...redisEndpoints(config.REDIS_URL)];
   const secretBox = await openSecretBox(config);
   const check: MigrateOptions["check"] = (sql) => checkMasterKey(sql, secretBox);
   const { waits, connectWithinMs } = opening;

@@ -2,6 +2,7 @@
 // We turn off the client's own reconnection: its queue has no bound, and it waits for ever for a server that accepts but does not answer.
 import { createHash } from "node:crypto";
 import { createClient } from "redis";
+import { type RedisPlace, redisPlaceOf } from "./redis-urls.ts";
 
 export interface RedisSettings {
   readonly connectTimeoutMs: number;
@@ -60,12 +61,51 @@ interface Link {
   close(): void;
 }
 
+/** A sentinel answers at once or is away, and the others are asked after it. */
+const SENTINEL_MS = 1_000;
+
+const askSentinel = async (url: string, master: string): Promise<readonly string[] | null> => {
+  const client = createClient({ url, disableOfflineQueue: true, socket: { connectTimeout: SENTINEL_MS, reconnectStrategy: false } });
+  client.on("error", () => undefined);
+  const late = setTimeout(() => client.destroy(), SENTINEL_MS);
+  try {
+    await client.connect();
+    const answer: unknown = await client.sendCommand(["SENTINEL", "GET-MASTER-ADDR-BY-NAME", master]);
+    return Array.isArray(answer) ? answer.map(String) : null;
+  } finally {
+    clearTimeout(late);
+    if (client.isOpen) client.destroy();
+  }
+};
+
+/** Where the Redis is that takes writes. */
+const findRedis = async ({ sentinels, master, at }: RedisPlace): Promise<string> => {
+  if (sentinels.length === 0) return at("", "");
+  const reasons: string[] = [];
+  for (const sentinel of sentinels) {
+    const { host } = new URL(sentinel);
+    const [name, port] = (await askSentinel(sentinel, master).catch((error: unknown) => void reasons.push(`${host}: ${String(error)}`))) ?? [];
+    if (name !== undefined && port !== undefined) return at(name, port);
+    reasons.push(`${host} knows no master ${master}`);
+  }
+  throw new Error(`no sentinel names the Redis: ${reasons.join("; ")}`);
+};
+
+/** A sentinel may name a master that is none any more, or not yet. */
+const demandMaster = async (client: Client, { sentinels }: RedisPlace): Promise<void> => {
+  if (sentinels.length === 0) return;
+  const role: unknown = await client.sendCommand(["ROLE"]);
+  if (!Array.isArray(role) || String(role[0]) !== "master")
+    throw new Error(`the Redis that the sentinels name is no master but a ${String(role)}`.slice(0, 200));
+};
+
 /** Keeps one connection open. `prepare` is part of connecting and shares its time limit; `ready` runs once the connection works. */
 const openLink = (
   { url, name, onError, settings }: RedisDeps & { readonly settings: RedisSettings },
   { prepare, ready }: { prepare: (client: Client) => Promise<void>; ready: () => void },
 ): Link => {
   const { connectTimeoutMs, maxWaiting, retryBaseMs, retryCapMs } = settings;
+  const place = redisPlaceOf(url);
   const state: { current: Client | null; live: Client | null; failures: number; closed: boolean; timer?: NodeJS.Timeout } = {
     current: null,
     live: null,
@@ -78,6 +118,9 @@ const openLink = (
     state.current = null;
     state.live = null;
     client.destroy();
+    again(cause);
+  };
+  const again = (cause: unknown): void => {
     if (state.closed) return;
     if (state.failures === 0) onError(cause);
     const pauseMs = Math.min(retryCapMs, retryBaseMs * 2 ** state.failures);
@@ -86,9 +129,11 @@ const openLink = (
     state.timer = setTimeout(connect, pauseMs * (0.5 + Math.random() * 0.5));
   };
 
-  const connect = (): void => {
+  const connect = (): void => void findRedis(place).then(dial, again);
+  const dial = (found: string): void => {
+    if (state.closed) return;
     const client: Client = createClient({
-      url,
+      url: found,
       name,
       disableOfflineQueue: true,
       commandsQueueMaxLength: maxWaiting,
@@ -103,6 +148,7 @@ const openLink = (
     const late = setTimeout(() => lose(client, new Error(`Redis was not ready within ${connectTimeoutMs} ms`)), connectTimeoutMs);
     const arrive = async (): Promise<void> => {
       await client.connect();
+      await demandMaster(client, place);
       await prepare(client);
       if (client !== state.current) return client.destroy();
       state.live = client;
@@ -129,6 +175,9 @@ const openLink = (
 };
 
 const away = (): Error => new Error("Redis is away");
+const DIAL_AGAIN_MS = 5_000;
+/** It has become a replica. */
+const refusesWrites = (error: unknown): boolean => error instanceof Error && error.message.startsWith("READONLY");
 const isUnknownScript = (error: unknown): boolean => error instanceof Error && error.message.startsWith("NOSCRIPT");
 
 export const openRedis = (deps: RedisDeps): Redis => {
@@ -144,6 +193,15 @@ export const openRedis = (deps: RedisDeps): Redis => {
     },
   );
 
+  // Behind a proxy or sentinels another one takes writes now. If not, the next attempts find the same.
+  let dialed: NodeJS.Timeout | undefined;
+  const dialAnew = (client: Client, error: unknown): void => {
+    if (dialed !== undefined) return;
+    dialed = setTimeout(() => {
+      dialed = undefined;
+    }, DIAL_AGAIN_MS).unref();
+    link.lose(client, error);
+  };
   const command = async (...words: readonly string[]): Promise<unknown> => {
     const client = link.live;
     if (client === null) throw away();
@@ -155,7 +213,14 @@ export const openRedis = (deps: RedisDeps): Redis => {
         link.lose(client, error);
       }, settings.commandTimeoutMs);
     });
-    return Promise.race([client.sendCommand([...words]), late]).finally(() => clearTimeout(timer));
+    try {
+      return await Promise.race([client.sendCommand([...words]), late]);
+    } catch (error) {
+      if (refusesWrites(error)) dialAnew(client, error);
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
   };
 
   return {
@@ -173,7 +238,10 @@ export const openRedis = (deps: RedisDeps): Redis => {
       }
     },
     onConnected: (hook) => void hooks.push(hook),
-    close: async () => link.close(),
+    close: async () => {
+      clearTimeout(dialed);
+      link.close();
+    },
   };
 };
 
