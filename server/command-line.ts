@@ -8,7 +8,7 @@ import { type Config, LOCAL_USER, readConfig } from "./config.ts";
 import { describeConfig, settingsTable } from "./config-table.ts";
 import type { Clock } from "./core/clock.ts";
 import { ConfigError } from "./core/errors.ts";
-import { createLifecycle } from "./core/lifecycle/lifecycle.ts";
+import { createLifecycle, type Lifecycle } from "./core/lifecycle/lifecycle.ts";
 import { changeKeyFile, KEY_FILE, newMasterKey } from "./platform/keys/key-files.ts";
 import type { KeyProgress } from "./platform/keys/key-rotation.ts";
 import { createLog } from "./platform/telemetry/log.ts";
@@ -41,6 +41,10 @@ const HELP = `Mooring's command line
 
   cli master-key new
       Prints a new key. Without MASTER_KEY it changes the key in DATA_DIR instead; restart the gateway, then rotate.
+
+  cli migrate [--plan] [--json]
+      Brings the database to this build's schema, as the first start of the gateway would. --plan says what would run instead: which migrations, on
+      which tables, with which locks, and about how long on tables of this size.
 
   cli after-restore [--repair] [--json]
       Run it once an older dump is in the database: checks key, schema and audit logs, ends all sessions, and lists the keys and members that are back.
@@ -88,21 +92,22 @@ const config = async ({ settings, args, stdout }: Call): Promise<number> => {
   return DONE;
 };
 
-/** Opens the installation for one command and closes it again. */
-const withInstallation = async <T>(
-  { clock, settings, stderr }: Call,
-  run: (bootstrap: Awaited<ReturnType<typeof openBootstrap>>) => Promise<T>,
-): Promise<T> => {
+/** Closes what was opened for one command. */
+const closing = async <T>(run: (life: Lifecycle) => Promise<T>): Promise<T> => {
   const life = createLifecycle({ partTimeoutMs: 10_000 });
   try {
-    // Imported here, so help and a mistyped command need not load the whole server.
-    const { openBootstrap: open } = await import("./bootstrap.ts");
-    const onNotice = (text: string): void => writeLine(stderr, text);
-    return await run(await open(settings, life, { clock, log: createLog("silent", {}), onNotice }));
+    return await run(life);
   } finally {
     await life.close();
   }
 };
+const withInstallation = <T>({ clock, settings, stderr }: Call, run: (bootstrap: Awaited<ReturnType<typeof openBootstrap>>) => Promise<T>): Promise<T> =>
+  closing(async (life) => {
+    // Imported here, so help and a mistyped command need not load the whole server.
+    const { openBootstrap: open } = await import("./bootstrap.ts");
+    const onNotice = (text: string): void => writeLine(stderr, text);
+    return run(await open(settings, life, { clock, log: createLog("silent", {}), onNotice }));
+  });
 
 const bootstrap = async (call: Call): Promise<number> => {
   const { values } = parseArgs({
@@ -228,6 +233,19 @@ const masterKey = async (call: Call): Promise<number> => {
   return FAILED;
 };
 
+const migrate = async (call: Call): Promise<number> => {
+  const { values } = parseArgs({ args: [...call.args], options: { plan: { type: "boolean", default: false }, json: { type: "boolean", default: false } } });
+  const { openInstallation, planInstallation } = await import("./platform/installation.ts");
+  const { planLines } = await import("./platform/database/migrations/migration-plan.ts");
+  const options = { clock: call.clock, log: createLog("silent", {}), connectWithinMs: 0 };
+  const plan = await closing((life) => planInstallation(call.settings, life, options));
+  if (!values.plan) await closing((life) => openInstallation(call.settings, life, options));
+  if (values.json) writeLine(call.stdout, JSON.stringify(plan));
+  else if (values.plan || plan.missing.length === 0) writeLine(call.stdout, planLines(plan).join("\n"));
+  else writeLine(call.stdout, `Migrated: ${plan.missing.join(", ")}`);
+  return DONE;
+};
+
 const afterRestore = async (call: Call): Promise<number> => {
   const { values } = parseArgs({ args: [...call.args], options: { repair: { type: "boolean", default: false }, json: { type: "boolean", default: false } } });
   const { restoreLines, settleRestore } = await import("./after-restore.ts");
@@ -243,6 +261,7 @@ const COMMANDS: ReadonlyMap<string, (call: Call) => Promise<number>> = new Map([
   ["sign-in", signIn],
   ["master-key", masterKey],
   ["audit", audit],
+  ["migrate", migrate],
   ["after-restore", afterRestore],
 ]);
 

@@ -1,6 +1,7 @@
 // What the gateway and the command line share: the migrated database and the keys of this installation.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import pg from "pg";
 import type { Config } from "../config.ts";
 import type { Clock } from "../core/clock.ts";
 import { ConfigError } from "../core/errors.ts";
@@ -10,10 +11,12 @@ import type { HoldVersion } from "../core/rows/row-versions.ts";
 import { redisPlaceOf } from "./cluster/redis-urls.ts";
 import { keepInDataDir, readFromDataDir } from "./data-dir.ts";
 import { bulkheadsOf } from "./database/bulkheads.ts";
+import { createDatabaseHosts } from "./database/database-hosts.ts";
 import { urlsOf } from "./database/database-urls.ts";
 import { type Db, openDb } from "./database/db.ts";
 import { isUnavailable } from "./database/db-errors.ts";
 import { type MigrateOptions, migrate } from "./database/migrations/migrate.ts";
+import { type MigrationPlan, planMigrations } from "./database/migrations/migration-plan.ts";
 import { holdVersion } from "./database/tenant-client.ts";
 import { createLocalTokens, createOidcTokens, generateSigningKey, type Tokens } from "./identity/jwt.ts";
 import { checkMasterKey } from "./keys/key-check.ts";
@@ -61,6 +64,7 @@ export interface Installation {
 
 /** A gateway that starts before its database waits this long; its service manager then tries again. */
 const CONNECT_WITHIN_MS = 300_000;
+const PLAN_TIMEOUT_MS = 30_000;
 
 export interface InstallationOptions {
   readonly clock: Clock;
@@ -107,6 +111,20 @@ const migrateOrExplain = async (config: Config, url: string, options: Omit<Migra
     if (config.DATABASE_URL === undefined || !isUnavailable(error)) throw error;
     const setting = config.DATABASE_MIGRATION_URL === undefined ? "DATABASE_URL" : "DATABASE_MIGRATION_URL";
     throw new ConfigError(`${setting}: the database at ${placeOf(url)} cannot be used: ${(error as Error).message}`, { cause: error });
+  }
+};
+
+/** What a start would migrate; nothing is changed. */
+export const planInstallation = async (config: Config, life: Lifecycle, options: InstallationOptions): Promise<MigrationPlan> => {
+  const opening: Opening = { waits: loggedWaits(options), connectWithinMs: 0, ...options };
+  const url = config.DATABASE_MIGRATION_URL ?? (await databaseUrl(config, life, opening));
+  const hosts = createDatabaseHosts({ url, applicationName: "mooring migrate", elapsed: options.clock.elapsed });
+  await hosts.settling();
+  const sql = new pg.Pool({ connectionString: hosts.current(), max: 1, application_name: "mooring migrate", query_timeout: PLAN_TIMEOUT_MS });
+  try {
+    return await planMigrations(sql);
+  } finally {
+    await sql.end();
   }
 };
 

@@ -7,6 +7,7 @@ import { runCommandLine } from "../../server/command-line.ts";
 import { systemClock } from "../../server/core/clock.ts";
 import { eventually } from "../kit/checks/eventually.ts";
 import { anonymous, asBearer, type Caller, startWorld, type World } from "../kit/gateway/world.ts";
+import { createEmptyDatabase } from "../kit/stores/database.ts";
 
 const MASTER_KEY = Buffer.alloc(32, 3).toString("base64");
 
@@ -123,6 +124,15 @@ describe("config", () => {
     expect(stdout).toMatch(/^MASTER_KEY +\*{8} /m);
     expect(stdout).not.toMatch(/swordfish|hunter2|AwMD/);
   });
+});
+
+test("migrate brings an empty database to the schema of this build, and --plan says before and after what is missing", { timeout: 60_000 }, async () => {
+  const empty = { DATABASE_URL: await createEmptyDatabase() };
+  const before = await runWith(empty, "migrate", "--plan", "--json");
+  expect([before.code, JSON.parse(before.stdout).missing.length > 50]).toEqual([0, true]);
+  expect(await runWith(empty, "migrate")).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Migrated: \d{14}_/), stderr: "" });
+  for (const words of [["migrate", "--plan"], ["migrate"]])
+    expect(await runWith(empty, ...words)).toEqual({ code: 0, stdout: "Nothing to do: the schema is this build's.\n", stderr: "" });
 });
 
 describe("after-restore", () => {
