@@ -1,5 +1,5 @@
 // Kills this process when its event loop stands still, so that the service manager, Docker or the launcher starts it again. The watchdog of systemd needs a
-// datagram socket, which Node has not, and would help under systemd only.
+// datagram socket, which Node does not have, and would help under systemd only.
 import { url as inspector } from "node:inspector";
 import { Worker } from "node:worker_threads";
 import type { Time } from "./agent/index.ts";

@@ -67,7 +67,7 @@ const SENTINEL_MS = 1_000;
 const askSentinel = async (url: string, master: string): Promise<readonly string[] | null> => {
   const client = createClient({ url, disableOfflineQueue: true, socket: { connectTimeout: SENTINEL_MS, reconnectStrategy: false } });
   client.on("error", () => undefined);
-  const late = setTimeout(() => client.destroy(), SENTINEL_MS);
+  const late = setTimeout(() => client.isOpen && client.destroy(), SENTINEL_MS);
   try {
     await client.connect();
     const answer: unknown = await client.sendCommand(["SENTINEL", "GET-MASTER-ADDR-BY-NAME", master]);
@@ -84,9 +84,13 @@ const findRedis = async ({ sentinels, master, at }: RedisPlace): Promise<string>
   const reasons: string[] = [];
   for (const sentinel of sentinels) {
     const { host } = new URL(sentinel);
-    const [name, port] = (await askSentinel(sentinel, master).catch((error: unknown) => void reasons.push(`${host}: ${String(error)}`))) ?? [];
-    if (name !== undefined && port !== undefined) return at(name, port);
-    reasons.push(`${host} knows no master ${master}`);
+    try {
+      const [name, port] = (await askSentinel(sentinel, master)) ?? [];
+      if (name !== undefined && port !== undefined) return at(name, port);
+      reasons.push(`${host} knows no master ${master}`);
+    } catch (error) {
+      reasons.push(`${host}: ${String(error)}`);
+    }
   }
   throw new Error(`no sentinel names the Redis: ${reasons.join("; ")}`);
 };
