@@ -12,7 +12,7 @@ import type { ApiKeysFeature } from "./features/api-keys/index.ts";
 import type { PairingFeature } from "./features/pairing/index.ts";
 import type { NewLink, SessionsFeature, SignInLink } from "./features/sessions/index.ts";
 import type { EnsureTenant, Tenants } from "./features/tenants/index.ts";
-import { createDatabaseHosts } from "./platform/database/database-hosts.ts";
+import { findWriter } from "./platform/database/database-hosts.ts";
 import type { Db } from "./platform/database/db.ts";
 import type { Tokens } from "./platform/identity/jwt.ts";
 import { type Installation, openInstallation } from "./platform/installation.ts";
@@ -120,9 +120,8 @@ const rotateWith =
     { audit }: Pick<AllFeatures, "audit">,
   ) =>
   async (onProgress: KeyRotationDeps["onProgress"]): Promise<Rotated> => {
-    const hosts = createDatabaseHosts({ url, applicationName: "mooring master-key", elapsed: clock.elapsed });
-    await hosts.settling();
-    const sql = new pg.Pool({ connectionString: hosts.current(), max: 1, query_timeout: ROTATION_STATEMENT_MS });
+    const connectionString = await findWriter({ url, applicationName: "mooring master-key", elapsed: clock.elapsed });
+    const sql = new pg.Pool({ connectionString, max: 1, query_timeout: ROTATION_STATEMENT_MS });
     try {
       return await rotateKey({ sql, secretBox, resign: audit.resign, onProgress });
     } finally {

@@ -11,7 +11,7 @@ import type { HoldVersion } from "../core/rows/row-versions.ts";
 import { redisPlaceOf } from "./cluster/redis-urls.ts";
 import { keepInDataDir, readFromDataDir } from "./data-dir.ts";
 import { bulkheadsOf } from "./database/bulkheads.ts";
-import { createDatabaseHosts } from "./database/database-hosts.ts";
+import { findWriter } from "./database/database-hosts.ts";
 import { urlsOf } from "./database/database-urls.ts";
 import { type Db, openDb } from "./database/db.ts";
 import { isUnavailable } from "./database/db-errors.ts";
@@ -118,9 +118,9 @@ const migrateOrExplain = async (config: Config, url: string, options: Omit<Migra
 export const planInstallation = async (config: Config, life: Lifecycle, options: InstallationOptions): Promise<MigrationPlan> => {
   const opening: Opening = { waits: loggedWaits(options), connectWithinMs: 0, ...options };
   const url = config.DATABASE_MIGRATION_URL ?? (await databaseUrl(config, life, opening));
-  const hosts = createDatabaseHosts({ url, applicationName: "mooring migrate", elapsed: options.clock.elapsed });
-  await hosts.settling();
-  const sql = new pg.Pool({ connectionString: hosts.current(), max: 1, application_name: "mooring migrate", query_timeout: PLAN_TIMEOUT_MS });
+  const applicationName = "mooring migrate";
+  const connectionString = await findWriter({ url, applicationName, elapsed: options.clock.elapsed });
+  const sql = new pg.Pool({ connectionString, max: 1, application_name: applicationName, query_timeout: PLAN_TIMEOUT_MS });
   try {
     return await planMigrations(sql);
   } finally {

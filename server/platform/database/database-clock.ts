@@ -28,7 +28,10 @@ export const createDatabaseClock = (own: Clock, log: Log, everyMs = EVERY_MS): D
   let toldWrong = false;
 
   const estimate = (): number | null => (anchor === null ? null : anchor.wallMs + own.elapsed() - anchor.elapsedMs);
-  const offsetMs = (): number => own.now().getTime() - (estimate() ?? own.now().getTime());
+  const offsetMs = (): number => {
+    const at = own.now().getTime();
+    return at - (estimate() ?? at);
+  };
   const tell = (): void => {
     const offset = offsetMs();
     if (Math.abs(offset) > WRONG_CLOCK_MS === toldWrong) return;
@@ -60,11 +63,11 @@ export const createDatabaseClock = (own: Clock, log: Log, everyMs = EVERY_MS): D
     },
     follow: async (db) => {
       await read(db);
-      const closing = new AbortController();
+      let closed = false;
       let asking: Promise<void> | null = null;
       let lastMs = own.elapsed();
       ask = () => {
-        if (asking !== null || closing.signal.aborted || own.elapsed() - lastMs < MOST_ROUND_TRIP_MS) return;
+        if (asking !== null || closed || own.elapsed() - lastMs < MOST_ROUND_TRIP_MS) return;
         lastMs = own.elapsed();
         // Without an answer the milliseconds since the last one go on.
         asking = read(db)
@@ -77,7 +80,7 @@ export const createDatabaseClock = (own: Clock, log: Log, everyMs = EVERY_MS): D
       return {
         close: async () => {
           clearInterval(timer);
-          closing.abort();
+          closed = true;
           await asking;
         },
       };

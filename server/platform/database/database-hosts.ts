@@ -25,6 +25,18 @@ export interface DatabaseHostsOptions {
   readonly onMoved?: () => void;
 }
 
+/** What kind of server a session leads to. */
+export interface ServerKind {
+  readonly standby: boolean;
+  readonly read_only: boolean;
+}
+export const readServerKind = async (client: pg.ClientBase): Promise<ServerKind> => {
+  const { rows } = await client.query<ServerKind>("select pg_is_in_recovery() as standby, current_setting('transaction_read_only') = 'on' as read_only");
+  const [kind] = rows;
+  if (kind === undefined) throw new Error("the probe got no row");
+  return kind;
+};
+
 const takesWrites = async (url: string, applicationName: string): Promise<boolean> => {
   const client = new pg.Client({
     connectionString: url,
@@ -35,8 +47,8 @@ const takesWrites = async (url: string, applicationName: string): Promise<boolea
   client.on("error", () => undefined);
   try {
     await client.connect();
-    const { rows } = await client.query<{ refuses: boolean }>("select pg_is_in_recovery() or current_setting('transaction_read_only') = 'on' as refuses");
-    return rows[0]?.refuses === false;
+    const { standby, read_only: readOnly } = await readServerKind(client);
+    return !(standby || readOnly);
   } finally {
     void client.end().catch(() => undefined);
   }
@@ -77,4 +89,11 @@ export const createDatabaseHosts = ({ url, applicationName, elapsed, log, onMove
       return asking;
     },
   };
+};
+
+/** The URL of the server that takes writes, as far as is known, for whoever connects once. */
+export const findWriter = async (options: DatabaseHostsOptions): Promise<string> => {
+  const hosts = createDatabaseHosts(options);
+  await hosts.settling();
+  return hosts.current();
 };

@@ -3,7 +3,7 @@ import pg from "pg";
 import type { Clock } from "../../core/clock.ts";
 import type { Work } from "../../core/work.ts";
 import type { Log } from "../telemetry/log.ts";
-import type { DatabaseHosts } from "./database-hosts.ts";
+import { type DatabaseHosts, readServerKind, type ServerKind } from "./database-hosts.ts";
 import { meaningOf, type Readiness } from "./db-errors.ts";
 
 const PROBE_TIMEOUT_MS = 2_000;
@@ -12,17 +12,11 @@ const PROBE_SESSION_SECONDS = 10;
 /** How long a failed write counts. */
 const RECENT_MS = 5_000;
 
-const PROBE = "select pg_is_in_recovery() as standby, current_setting('transaction_read_only') = 'on' as read_only";
-interface Probed {
-  readonly standby: boolean;
-  readonly read_only: boolean;
-}
-
 const WELL: Readiness = { status: "healthy", message: "answers" };
 const STANDBY: Readiness = { status: "unhealthy", message: "is not the writer: it is a standby" };
 const READ_ONLY: Readiness = { status: "unhealthy", message: "refuses writes: it is read-only" };
 
-const meant = ({ standby, read_only: readOnly }: Probed): Readiness => {
+const meant = ({ standby, read_only: readOnly }: ServerKind): Readiness => {
   if (standby) return STANDBY;
   return readOnly ? READ_ONLY : WELL;
 };
@@ -66,9 +60,7 @@ export const createCondition = ({ hosts, applicationName, log, onChange, clock }
     const client = await pool.connect();
     let found: Readiness | undefined;
     try {
-      const { rows } = await client.query<Probed>(PROBE);
-      found = rows[0] === undefined ? undefined : meant(rows[0]);
-      if (found === undefined) throw new Error("the probe got no row");
+      found = meant(await readServerKind(client));
       return found;
     } finally {
       client.release(found !== WELL);

@@ -1,9 +1,9 @@
 // What a start of this build would do to the database: the missing migrations, and for each statement on a table that exists its lock, who waits for it, and
 // how long it may take on a table of this size. It changes nothing.
-import { readdir, readFile } from "node:fs/promises";
-import { join } from "node:path";
 import type pg from "pg";
-import { migrationsFolder } from "./schema-engine.ts";
+import { statementsOf } from "./migration-scripts.ts";
+import { migrationsFolder, readMigrations } from "./schema-engine.ts";
+import { appliedMigrations } from "./schema-guard.ts";
 
 export interface PlannedStatement {
   readonly migration: string;
@@ -53,23 +53,6 @@ const FORMS: readonly Form[] = [
 ];
 const CREATED = /^create\s+(?:unlogged\s+)?table\s+(?:if not exists\s+)?"?(\w+)"?/i;
 
-/** Function bodies fall apart at their semicolons, and no form fits the parts. */
-const statementsIn = (script: string): readonly string[] =>
-  script
-    .replaceAll(/--.*$/gm, "")
-    .split(";")
-    .map((statement) => statement.trim())
-    .filter((statement) => statement !== "");
-
-const appliedTo = async (sql: Pick<pg.Pool, "query">): Promise<ReadonlySet<string>> => {
-  const { rows: known } = await sql.query<{ known: boolean }>("select to_regclass('_prisma_migrations') is not null as known");
-  if (known[0]?.known !== true) return new Set();
-  const { rows } = await sql.query<{ name: string }>(
-    "select distinct migration_name as name from _prisma_migrations where finished_at is not null and rolled_back_at is null",
-  );
-  return new Set(rows.map(({ name }) => name));
-};
-
 interface Size {
   readonly rows: number;
   readonly bytes: number;
@@ -83,11 +66,14 @@ const sizesOf = async (sql: Pick<pg.Pool, "query">): Promise<ReadonlyMap<string,
 };
 
 export const planMigrations = async (sql: Pick<pg.Pool, "query">, folder = migrationsFolder()): Promise<MigrationPlan> => {
-  const [applied, sizes, entries] = await Promise.all([appliedTo(sql), sizesOf(sql), readdir(folder, { withFileTypes: true })]);
-  const missing = entries.flatMap((entry) => (entry.isDirectory() && !applied.has(entry.name) ? [entry.name] : [])).sort();
+  const [applied, sizes, { migrationDirectories }] = await Promise.all([appliedMigrations(sql), sizesOf(sql), readMigrations(folder)]);
+  const missing = migrationDirectories.filter(({ path }) => !applied.includes(path));
   const statements: PlannedStatement[] = [];
-  for (const migration of missing)
-    for (const statement of statementsIn(await readFile(join(folder, migration, "migration.sql"), "utf8"))) {
+  for (const { path: migration, migrationFile } of missing) {
+    const { content } = migrationFile;
+    if (content.tag === "error") throw new Error(content.value);
+    // No form fits the pieces of a function's body.
+    for (const statement of statementsOf(content.value)) {
       const found = CREATED.test(statement) ? undefined : FORMS.find(({ pattern }) => pattern.test(statement));
       const table = found?.pattern.exec(statement)?.groups?.["table"] ?? "";
       const size = sizes.get(table);
@@ -96,7 +82,8 @@ export const planMigrations = async (sql: Pick<pg.Pool, "query">, folder = migra
       const [firstLine = ""] = statement.split("\n");
       statements.push({ migration, statement: firstLine, table, lock, waits, ...size, seconds: pace === null ? 0 : Math.ceil(size.bytes / pace) });
     }
-  return { missing, statements };
+  }
+  return { missing: missing.map(({ path }) => path), statements };
 };
 
 /** For people. */

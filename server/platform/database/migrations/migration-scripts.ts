@@ -25,7 +25,10 @@ export const runScript = async (script: string, deps: ScriptDeps): Promise<void>
   await run(`set local lock_timeout=${deps.lockTimeoutMs};${script}\n;${noteOf(script)}`);
 };
 
-/** Such a script has no functions and no semicolon inside a string; test/conventions/migrations.test.ts says what it may hold. */
+/**
+ * The statements of a script that runs outside of a transaction. It has no functions and no semicolon inside a string; test/conventions/migrations.test.ts
+ * says what it may hold. In other scripts, what has semicolons inside falls apart.
+ */
 export const statementsOf = (script: string): readonly string[] =>
   script
     .replaceAll(/--.*$/gm, "")

@@ -38,7 +38,8 @@ export const fitSchema = async (sql: Queryable, own: readonly string[]): Promise
   );
 };
 
-const appliedMigrations = async (sql: Queryable): Promise<readonly string[]> => {
+/** Refuses the database of another application. */
+export const appliedMigrations = async (sql: Queryable): Promise<readonly string[]> => {
   const { rows: tables } = await sql.query<{ known: boolean; foreign: string | null }>(
     `select to_regclass('_prisma_migrations') is not null as known, (
        select min(c.relname) from pg_class c where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p')

@@ -22,6 +22,7 @@ beforeAll(async () => {
     await mkdir(join(folder, name));
     await writeFile(join(folder, name, "migration.sql"), script);
   }
+  await writeFile(join(folder, "migration_lock.toml"), "");
   sql = new pg.Pool({ connectionString: await createTestDatabase(), max: 2 });
 });
 afterAll(async () => {
