@@ -17,7 +17,7 @@ export const general: Guide<"general"> = {
     description: "Needs no credential. Returns the version that runs here and its rate limits.",
     output: {
       name: "mooring",
-      version: "0.2.0",
+      version: "0.3.0",
       apiVersion: "v1",
       environment: "production",
       commit: "4b8f1ce",

@@ -8,7 +8,7 @@ export const health: Guide<"health"> = {
   check: {
     description:
       "Returns the service's overall status. If it is `unhealthy`, the response is 503 with the same record. A failed optional dependency makes it `degraded`.",
-    output: { status: "healthy", timestamp: AT, version: "0.2.0" },
+    output: { status: "healthy", timestamp: AT, version: "0.3.0" },
   },
   full: {
     description: "Returns every check of this node with its result and duration. Checks run at most once a second, however often you ask.",
@@ -17,7 +17,7 @@ export const health: Guide<"health"> = {
       checks: [{ name: "database", status: "healthy", message: "answers", durationMs: 1.2, timestamp: AT }],
       timestamp: AT,
       uptime: 86_400_000,
-      version: "0.2.0",
+      version: "0.3.0",
     },
   },
   ready: {
@@ -40,7 +40,7 @@ export const health: Guide<"health"> = {
     output: {
       status: "healthy",
       timestamp: AT,
-      version: "0.2.0",
+      version: "0.3.0",
       dependencies: {
         database: { status: "healthy", message: "answers", latencyMs: 1.2, configured: true },
         objectStore: dependency("objectStore"),

@@ -10,7 +10,7 @@ const node = {
   address: "http://10.0.0.11:8080",
   host: "gateway-1",
   pid: 812,
-  version: "0.2.0",
+  version: "0.3.0",
   startedAt: AT,
   seenAt: LATER,
   draining: false,

@@ -118,7 +118,7 @@ describe("service", () => {
     const [newest] = items.filter((entry) => entry.version !== "Unreleased");
     expect(newest).toMatchObject({ version, date: expect.stringMatching(/^\d{4}-\d{2}-\d{2}$/), type: "upgrading" });
     const since = await call.changelog(anyone(), { since: "0.1.0" });
-    expect([...new Set(since.items.map((entry) => entry.version))].filter((each) => each !== "Unreleased")).toEqual(["0.2.0"]);
+    expect([...new Set(since.items.map((entry) => entry.version))].filter((each) => each !== "Unreleased")).toEqual(["0.3.0", "0.2.0"]);
 
     const releases = parseChangelog(SAMPLE);
     expect(releases).toEqual([
@@ -138,7 +138,7 @@ describe("service", () => {
     const feed = await call.changelogFeed(anyone(), {});
     expect(feed).toContain('<link rel="self" type="application/atom+xml" href="https://api.example/changelog.atom"/>');
     const ids = [...feed.matchAll(/<id>(.*?)<\/id>/g)].map(([, id]) => id);
-    expect(ids.slice(-2)).toEqual(["tag:mooring,2026:release:0.2.0", "tag:mooring,2026:release:0.1.0"]);
+    expect(ids.slice(1)).toEqual(["0.3.0", "0.2.0", "0.1.0"].map((release) => `tag:mooring,2026:release:${release}`));
     expect(new Set(ids).size).toBe(ids.length);
     for (const [, at = ""] of feed.matchAll(/<updated>(.*?)<\/updated>/g)) expect(at).toMatch(/^\d{4}-\d{2}-\d{2}T00:00:00Z$/);
   });
