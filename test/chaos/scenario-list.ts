@@ -19,6 +19,7 @@ import { pollScenarios } from "./scenarios/polling.ts";
 import { presenceScenarios } from "./scenarios/presence.ts";
 import { raceScenarios } from "./scenarios/races.ts";
 import { revocationScenarios } from "./scenarios/revocation.ts";
+import { rollingScenarios } from "./scenarios/rolling.ts";
 import { rotationScenarios } from "./scenarios/rotation.ts";
 import { sameKeyScenarios } from "./scenarios/same-key.ts";
 import { sameKeyManyScenarios } from "./scenarios/same-key-many.ts";
@@ -46,6 +47,7 @@ import { tunnelKillScenarios } from "./scenarios/workloads/tunnel-kills.ts";
 
 export const SCENARIOS: readonly Scenario[] = [
   ...killScenarios,
+  ...rollingScenarios,
   ...databaseScenarios,
   ...failoverScenarios,
   ...refusalScenarios,

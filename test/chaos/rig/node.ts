@@ -16,7 +16,8 @@ export interface Node {
   readonly alive: boolean;
   /** The number of starts. */
   readonly lives: number;
-  start(): Promise<void>;
+  /** Runs the gateway of the package in `root`; without one, the one that it ran last. */
+  start(root?: string): Promise<void>;
   kill(): Promise<void>;
   /** Sends SIGTERM; returns the exit code, or null if it had to be killed. */
   stop(): Promise<number | null>;
@@ -26,9 +27,17 @@ export interface Node {
   readonly said: string;
 }
 
-export const createNode = async (name: string, env: Readonly<Record<string, string>>): Promise<Node> => {
-  const program = join(packageRoot(import.meta.dirname), "dist", "server", "main.js");
+/** The package that the rig belongs to. */
+export const OWN_ROOT = packageRoot(import.meta.dirname);
+
+const programOf = (root: string): string => {
+  const program = join(root, "dist", "server", "main.js");
   if (!existsSync(program)) throw new Error("the gateway is not built; build it with: npm run build");
+  return program;
+};
+
+export const createNode = async (name: string, env: Readonly<Record<string, string>>, root = OWN_ROOT): Promise<Node> => {
+  let program = programOf(root);
   const [port, edgePort] = [await freePort(), await freePort()];
   let child: Child | null = null;
   let lives = 0;
@@ -45,7 +54,8 @@ export const createNode = async (name: string, env: Readonly<Record<string, stri
     get said() {
       return child?.said ?? "";
     },
-    start: async () => {
+    start: async (other) => {
+      if (other !== undefined) program = programOf(other);
       lives += 1;
       child = startChild({
         command: process.execPath,

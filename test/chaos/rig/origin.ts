@@ -1,11 +1,11 @@
-// The origin of every rig: a migrated database with one tenant, made once per process and copied for each rig.
+// The origin of every rig: a migrated database with one tenant, made once per process and build, and copied for each rig.
 import { randomBytes, randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { bootstrap } from "../../../agent-sim/bootstrap.ts";
 import type { TenantCredentials } from "../../../agent-sim/fleet/portal.ts";
 import { plainEnv } from "../../kit/net/children.ts";
 import { makeFolder } from "../../kit/setup/workspace.ts";
-import { createNode } from "./node.ts";
+import { createNode, OWN_ROOT } from "./node.ts";
 import { createPostgres, type Postgres } from "./postgres.ts";
 
 export interface Origin {
@@ -34,7 +34,7 @@ export const COMMON_ENV = {
   DRAIN_WINDOW_SECONDS: "0",
 } as const;
 
-const make = async (): Promise<Origin> => {
+const make = async (root: string): Promise<Origin> => {
   const folder = makeFolder("origin");
   const masterKey = randomBytes(32).toString("base64");
   const database = await createPostgres({ folder });
@@ -42,10 +42,10 @@ const make = async (): Promise<Origin> => {
     await database.start();
     const env = { ...COMMON_ENV, DATA_DIR: join(folder, "data"), MASTER_KEY: masterKey, DATABASE_URL: database.url(database.port) };
     // The first start migrates the database.
-    const node = await createNode("origin", env);
+    const node = await createNode("origin", env, root);
     try {
       await node.start();
-      const { apiKey, tenantId } = await bootstrap({ name: "Chaos", slug: `chaos-${randomUUID().slice(0, 8)}` }, { ...plainEnv(), ...env });
+      const { apiKey, tenantId } = await bootstrap({ name: "Chaos", slug: `chaos-${randomUUID().slice(0, 8)}` }, { ...plainEnv(), ...env }, root);
       return { database, credentials: { apiKey, tenantId }, masterKey };
     } finally {
       await node.stop();
@@ -55,8 +55,10 @@ const make = async (): Promise<Origin> => {
   }
 };
 
-let made: Promise<Origin> | null = null;
-export const origin = (): Promise<Origin> => {
-  made ??= make();
-  return made;
+const made = new Map<string, Promise<Origin>>();
+/** Migrated by the gateway of the package in `root`. */
+export const origin = (root = OWN_ROOT): Promise<Origin> => {
+  const known = made.get(root) ?? make(root);
+  made.set(root, known);
+  return known;
 };

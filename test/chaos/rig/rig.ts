@@ -34,6 +34,8 @@ export interface RigOptions {
   readonly direct?: "both" | "leader" | undefined;
   /** SQL that sabotages the database for a control; see sabotage.ts. */
   readonly sabotage?: string | undefined;
+  /** The package whose gateway migrates the database and runs first; this one's unless named. */
+  readonly root?: string | undefined;
   readonly env?: PostgresSettings;
 }
 
@@ -83,7 +85,7 @@ type MakeProxy = (options: Omit<ProxyOptions, "random">) => Promise<FaultProxy>;
 /** The servers below the gateways and the proxies to them. */
 const buildGround = async (options: RigOptions, { folder, makeProxy, undo }: { folder: string; makeProxy: MakeProxy; undo: Undo }) => {
   const { redis: wantsRedis = false, redisFilter, databaseFilter, postgresSettings = {}, standby: kind, sabotage, direct } = options;
-  const common = await origin();
+  const common = await origin(options.root);
   const postgres = await createPostgres({ folder, from: common.database, settings: { ...(kind ? leading(kind) : {}), ...postgresSettings } });
   undo.add(postgres.stop);
   await postgres.start();
@@ -131,7 +133,7 @@ const build = async (options: RigOptions, undo: Undo): Promise<Rig> => {
   const { env, credentials, ...ground } = await buildGround(options, { folder, makeProxy, undo });
   const nodes: Node[] = [];
   for (let n = 0; n < options.nodes; n += 1) {
-    const node = await createNode(`node-${n + 1}`, { ...COMMON_ENV, ...options.env, ...env });
+    const node = await createNode(`node-${n + 1}`, { ...COMMON_ENV, ...options.env, ...env }, options.root);
     undo.add(node.stop);
     nodes.push(node);
   }

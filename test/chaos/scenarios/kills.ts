@@ -1,6 +1,5 @@
 // Gateways that are killed with SIGKILL, one or several.
 import { createRig, type RigOptions } from "../rig/rig.ts";
-import { rolling } from "../rig/rolling.ts";
 import { fromMemory, type MakeShortcut } from "../rig/shortcuts.ts";
 import type { Context, Scenario, ScenarioOutcome } from "../scenario.ts";
 import { runTrial, type TrialOptions, type TrialStage } from "../trial.ts";
@@ -53,4 +52,4 @@ const killScenario = (nodes: number): Scenario => ({
   run: (context) => onRig({ nodes, seed: context.seed }, { ...trialOf(context), trouble: killOften }),
 });
 
-export const killScenarios: readonly Scenario[] = [killScenario(1), killScenario(2), rolling];
+export const killScenarios: readonly Scenario[] = [killScenario(1), killScenario(2)];
