@@ -9,7 +9,7 @@ import type { AfterCommit } from "./sending/after-commit.ts";
 import type { CommandSettings } from "./settings.ts";
 import { lockOverdue } from "./store/lock.ts";
 import { findSweepable } from "./store/read.ts";
-import { deleteEnded } from "./store/retention.ts";
+import { deleteEnded, RETENTION_START } from "./store/retention.ts";
 import type { Transitions } from "./transitions.ts";
 
 export interface CommandJobsDeps {
@@ -54,11 +54,25 @@ export const reaperJob = ({ db, transitions, afterCommit, settings }: CommandJob
   },
 });
 
-export const retentionJob = ({ db, settings: { keepDays, retentionBatch, retentionEveryMs } }: Pick<CommandJobsDeps, "db" | "settings">): Job => ({
-  name: "commands.retention",
-  everyMs: retentionEveryMs,
-  run: async () => (await db.sqlTx((tx) => deleteEnded(tx, { keepDays, limit: retentionBatch }))) === retentionBatch,
-});
+const DAY_MS = 86_400_000;
+
+export const retentionJob = ({
+  db,
+  clock,
+  settings: { keepDays, retentionBatch, retentionEveryMs },
+}: Pick<CommandJobsDeps, "db" | "clock" | "settings">): Job => {
+  let place = RETENTION_START;
+  return {
+    name: "commands.retention",
+    everyMs: retentionEveryMs,
+    run: async () => {
+      const before = new Date(clock.now().getTime() - keepDays * DAY_MS);
+      const { next } = await db.sqlTx((tx) => deleteEnded(tx, { place, before, limit: retentionBatch }));
+      place = next ?? RETENTION_START;
+      return next !== null;
+    },
+  };
+};
 
 export const sweepJob = ({ db, clock, afterCommit, telemetry, nodeId, settings, hintsArrive = () => true }: CommandJobsDeps): Sweep => {
   let after: string | null = null;

@@ -28,6 +28,7 @@ const PACKAGES = new Map([
   ["python3-websockets", () => ["/usr/bin/python3", "python3"].some((python) => runs(python, "-c", "import websockets"))],
   // A certificate authority (ACME) and a name server, for custom domains.
   ["pebble", () => ["pebble", "pebble-challtestsrv"].every((name) => runs("sh", "-c", `command -v ${name}`))],
+  ["prometheus", () => runs("prometheus", "--version") && runs("promtool", "--version")],
   ["busybox-static", hasStaticBusybox],
   ["shellcheck", () => runs("shellcheck", "--version")],
   ["curl", () => runs("curl", "--version")],

@@ -1,5 +1,4 @@
 // Lists of commands: a device's, the tenant's, some by their ids; and their counts.
-import { encodeTime } from "ulid";
 import type { CommandStatus } from "../../../../protocol/index.ts";
 import { limitsValue, withinLimits } from "../../../core/access.ts";
 import { WALK_ROWS } from "../../../core/rows/walk.ts";
@@ -7,6 +6,7 @@ import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 import type { Db } from "../../../platform/database/db.ts";
 import { ALL_COLUMNS, ENDED_COLUMNS, LIGHT_COLUMNS, OPEN_COLUMNS, WITH_COMMAND } from "./columns.ts";
+import { idSince, OLDEST_ID } from "./id-times.ts";
 import { type CommandRow, type DbRow, toRow } from "./rows.ts";
 
 export interface CommandFilter {
@@ -150,13 +150,6 @@ const LIST_ALL = {
   },
 } as const;
 
-/** Before every id. */
-const OLDEST = "cmd_";
-/** The clocks of nodes and database may differ. */
-const SKEW_MS = 3_600_000;
-/** No command that was queued since then has a lower id, because ids begin with their time. */
-const idSince = (ms: number): string => `cmd_${encodeTime(Math.max(0, ms - SKEW_MS), 10)}`;
-
 export interface TenantCommandFilter extends CommandFilter {
   readonly blocked?: boolean | undefined;
   readonly deviceId?: string | undefined;
@@ -170,7 +163,7 @@ export const listAllCommands = async (
   filter: TenantCommandFilter,
   { after, limit }: { readonly after: string | number | null; readonly limit: number },
 ): Promise<Walked<NamedRow, string | number>> => {
-  const from = filter.since === undefined ? OLDEST : idSince(Date.parse(filter.since));
+  const from = filter.since === undefined ? OLDEST_ID : idSince(Date.parse(filter.since));
   const { order = "newest", blocked = null, deviceId = null, open } = filter;
   const limits = limitsValue(scope);
   const isFiltered = [filter.status, filter.type, filter.createdBy, filter.since, open, blocked ?? undefined, limits ?? undefined].some(

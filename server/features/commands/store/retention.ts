@@ -1,22 +1,59 @@
-// Deletes commands that ended long ago, in small batches and on one node at a time.
+// Deletes commands that ended long ago, in small batches and on one node at a time. A round goes through the primary key, tenant by tenant, and each batch
+// begins behind the one before: what was deleted stays in its pages until a vacuum, and nobody walks over it again.
 import type { SqlTx } from "../../../core/events.ts";
 import { becomeLeader } from "../../../core/leader-election.ts";
 import { statement } from "../../../core/statements.ts";
+import { idSince, OLDEST_ID } from "./id-times.ts";
 
-// The index summarises ranges of pages by the time of the ends in them. An open command is kept however old it is.
-const DELETE_ENDED = statement<{ readonly count: number }>(
-  "commands.deleteEnded",
-  `with gone as (
-     delete from commands c using (
-       select tenant_id, command_id from commands where finished_at < now() - $1 * interval '1 day' limit $2) old
-      where c.tenant_id = old.tenant_id and c.command_id = old.command_id
-     returning c.command_id)
-   select count(*) from gone`,
+/** How far a round has come. */
+export interface RetentionPlace {
+  readonly tenantId: string;
+  /** The last command of the tenant that was looked at; null: the tenant is through. */
+  readonly after: string | null;
+}
+export const RETENTION_START: RetentionPlace = { tenantId: "", after: null };
+
+// Jumps from tenant to tenant, so its cost is the number of tenants and not that of their commands.
+const FIND_TENANT = statement<{ readonly tenantId: string }>(
+  "commands.findTenantToRetain",
+  `with recursive t as (
+     (select c.tenant_id from commands c where c.tenant_id > $1 order by c.tenant_id limit 1)
+     union all select (select c.tenant_id from commands c where c.tenant_id > t.tenant_id order by c.tenant_id limit 1) from t where t.tenant_id is not null)
+   select t.tenant_id as "tenantId" from t
+    where t.tenant_id is not null and exists (select from commands c where c.tenant_id = t.tenant_id and c.command_id < $2) limit 1`,
 );
 
-/** How many it deleted; none while another node is deleting. */
-export const deleteEnded = async (tx: SqlTx, { keepDays, limit }: { readonly keepDays: number; readonly limit: number }): Promise<number> => {
-  if (!(await becomeLeader(tx, "commandRetention"))) return 0;
-  const [gone] = await tx.query(DELETE_ENDED, [keepDays, limit]);
-  return gone?.count ?? 0;
+// An open command is kept however old it is. Rows are deleted by their place: a join could read all of the tenant's.
+const DELETE_ENDED = statement<{ readonly looked: number; readonly last: string | null; readonly deleted: number }>(
+  "commands.deleteEnded",
+  `with old as materialized (
+     select c.ctid as place, c.command_id, c.finished_at < $5::timestamptz as over from commands c
+      where c.tenant_id = $1 and c.command_id > $2 and c.command_id < $3 order by c.command_id limit $4),
+   gone as (delete from commands c where c.ctid = any(array(select place from old where over)) returning 1)
+   select count(*)::int as looked, max(old.command_id) as last, (select count(*)::int from gone) as deleted from old`,
+);
+
+export interface RetentionBatch {
+  readonly place: RetentionPlace;
+  /** Commands that ended earlier go. */
+  readonly before: Date;
+  readonly limit: number;
+}
+export interface Retained {
+  /** Where the next batch begins; null: the round is over, or another node is at it. */
+  readonly next: RetentionPlace | null;
+  readonly deleted: number;
+}
+
+export const deleteEnded = async (tx: SqlTx, { place, before, limit }: RetentionBatch): Promise<Retained> => {
+  if (!(await becomeLeader(tx, "commandRetention"))) return { next: null, deleted: 0 };
+  const until = idSince(before.getTime());
+  if (place.after === null) {
+    const [tenant] = await tx.query(FIND_TENANT, [place.tenantId, until]);
+    return { next: tenant === undefined ? null : { ...tenant, after: OLDEST_ID }, deleted: 0 };
+  }
+  const [batch] = await tx.query(DELETE_ENDED, [place.tenantId, place.after, until, limit, before]);
+  if (batch === undefined) throw new Error("the query returned no row");
+  const { looked, last, deleted } = batch;
+  return { next: { tenantId: place.tenantId, after: looked < limit ? null : last }, deleted };
 };
