@@ -13,6 +13,8 @@ export const SECOND_PERSON: Walkthrough = { document: "docs/access.md", heading:
 export const INSTALL_AN_APP: Walkthrough = { document: "docs/apps.md", heading: "Install an app" };
 export const BACK_UP_AN_APP: Walkthrough = { document: "docs/backups.md", heading: "Back up and restore, step by step" };
 export const REACH_AN_APP: Walkthrough = { document: "docs/reach.md", heading: "Open an app to the outside, step by step" };
+/** Begins from an installation of its own. */
+export const RESTORE_THE_INSTALLATION: Walkthrough = { document: "docs/operating.md", heading: "Save and restore the installation" };
 
 export const WALKTHROUGHS: readonly Walkthrough[] = [FIVE_MINUTES, SECOND_PERSON, INSTALL_AN_APP, BACK_UP_AN_APP, REACH_AN_APP];
 

@@ -1,0 +1,138 @@
+// docs/operating.md is enough to restore an installation: the test runs its commands on a machine that has nothing but the package, PostgreSQL's own programs
+// and what was saved, under agents that go on.
+import { randomBytes } from "node:crypto";
+import { chmod, mkdir, mkdtemp, readdir, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createRandom, type PairedDevice, systemTime } from "../../agent-sim/agent/index.ts";
+import { type AgentGroup, createAgentGroup } from "../../agent-sim/fleet/agent-group.ts";
+import { createCommandTracker } from "../../agent-sim/fleet/command-tracker.ts";
+import {
+  type BootstrapCredentials,
+  bootstrapTenant,
+  createSandbox,
+  type GatewayProcess,
+  ROOT,
+  runToEnd,
+  type Sandbox,
+  startGatewayProcess,
+} from "../flows/processes.ts";
+import { eventually } from "../kit/checks/eventually.ts";
+import { folderPrefix } from "../kit/setup/run-mark.ts";
+import { withClient } from "../kit/stores/database.ts";
+import { type PostgresServer, startPostgres } from "../kit/stores/debian-postgres.ts";
+import { RESTORE_THE_INSTALLATION, stepsOf } from "./walkthroughs.ts";
+
+const AGENTS = 8;
+const VERSIONS = "/usr/lib/postgresql";
+const LINKED: readonly string[] = ["package.json", "node_modules", "server", "dist", "prisma"];
+
+let folder = "";
+let postgres: PostgresServer;
+let sandbox: Sandbox;
+let gateway: GatewayProcess;
+let credentials: BootstrapCredentials;
+let group: AgentGroup;
+/** PostgreSQL's programs, and the role that may create databases. */
+let tools: Readonly<Record<string, string>>;
+
+const call = async (method: string, path: string, body?: object) => {
+  const headers = { "x-api-key": credentials.apiKey, "x-svc-tenant-id": credentials.tenantId, "content-type": "application/json" };
+  const answer = await fetch(`${gateway.url}${path}`, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+  return { status: answer.status, body: (await answer.json()) as { data: never } };
+};
+const shell = (script: string, env: Readonly<Record<string, string>>, cwd: string) =>
+  runToEnd(["bash", "-c", `set -euo pipefail\nPATH="$BIN:$PATH"\n${script}`], { env: { ...env, ...tools }, cwd, withinMs: 120_000 });
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), folderPrefix("restore")));
+  const newest = (await readdir(VERSIONS)).sort((a, b) => Number(b) - Number(a))[0] ?? "";
+  const bin = join(VERSIONS, newest, "bin");
+  // PostgreSQL runs as another user, whose folder is within this one.
+  await chmod(folder, 0o755);
+  postgres = await startPostgres(bin, join(folder, "postgres"), {});
+  // The role of the gateway is not the one that made the cluster, which may do everything.
+  await withClient(postgres.url, (client) => client.query("create role helper login superuser"));
+  const asHelper = postgres.url.replace("mooring@", "helper@");
+  await withClient(asHelper, async (client) => {
+    await client.query("alter role mooring rename to administrator");
+    await client.query("create role mooring login");
+    await client.query("create database mooring owner mooring");
+  });
+  const { hostname, port } = new URL(postgres.url);
+  tools = { BIN: bin, PGHOST: hostname, PGPORT: port, PGUSER: "administrator" };
+  sandbox = await createSandbox({
+    MASTER_KEY: randomBytes(32).toString("base64"),
+    DATABASE_URL: `postgres://mooring@${hostname}:${port}/mooring?application_name=mooring`,
+  });
+  gateway = await startGatewayProcess(sandbox.env);
+  credentials = await bootstrapTenant(sandbox, "--unlimited");
+}, 120_000);
+afterAll(async () => {
+  await group?.stop();
+  await gateway?.end("SIGTERM");
+  await sandbox?.remove();
+  await postgres?.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+test("the document's commands save an installation and restore it on another machine, and its agents come back by themselves", {
+  timeout: 240_000,
+}, async () => {
+  const made: readonly Record<"device_id" | "agent_id" | "tenant_id" | "shared_secret" | "fingerprint", string>[] = (
+    await call("POST", "/v1/devices/provision", { count: AGENTS })
+  ).body.data;
+  const members = made.map((device) => ({
+    deviceId: device.device_id,
+    agentId: device.agent_id,
+    tenantId: device.tenant_id as PairedDevice["tenantId"],
+    secret: device.shared_secret,
+    fingerprint: device.fingerprint,
+  }));
+  group = createAgentGroup({
+    url: gateway.url,
+    members,
+    tracker: createCommandTracker(systemTime.elapsedMs),
+    time: systemTime,
+    random: createRandom(5),
+    seed: 5,
+    heartbeatSec: null,
+    pollOnlyPct: 0,
+    rampPerSecond: 100,
+    onAlarm: () => undefined,
+  });
+  group.start();
+  await eventually(() => expect(group.connected).toBe(AGENTS));
+  const queue = async (deviceId: string | undefined): Promise<string> => {
+    const { status, body } = await call("POST", `/v1/devices/${deviceId}/commands?wait=20`, { type: "ping" });
+    expect({ status, body }).toMatchObject({ status: 201, body: { data: { status: "succeeded" } } });
+    return (body as { data: { commandId: string } }).data.commandId;
+  };
+  const kept = await queue(members[0]?.deviceId);
+
+  const [save = "", restore = "", start = ""] = await stepsOf(RESTORE_THE_INSTALLATION);
+  const saved = await shell(save, sandbox.env, folder);
+  expect(saved).toMatchObject({ code: 0, stderr: "" });
+  expect((await readdir(join(folder, "saved"))).sort()).toEqual(["mooring.dump", "signing-key.json"]);
+
+  const lost = await queue(members[1]?.deviceId);
+  await gateway.end("SIGTERM");
+
+  const machine = join(folder, "machine");
+  await mkdir(machine);
+  for (const name of LINKED) await symlink(join(ROOT, name), join(machine, name));
+  await symlink(join(folder, "saved"), join(machine, "saved"));
+  const env = { ...sandbox.env, DATA_DIR: join(machine, "data") };
+  const restored = await shell(`${restore}\necho "now $DATABASE_URL"`, env, machine);
+  expect(restored).toMatchObject({ code: 0, stdout: expect.stringContaining("The master key fits") });
+  const databaseUrl = /^now (.*)$/m.exec(restored.stdout)?.[1] ?? "";
+  expect(databaseUrl).toBe(sandbox.env["DATABASE_URL"]?.replace("/mooring?", "/restored?"));
+
+  expect(start.trim()).toBe("npm start");
+  gateway = await startGatewayProcess({ ...env, DATABASE_URL: databaseUrl }, start.trim().split(" "), machine);
+  await eventually(() => expect(group.connected).toBe(AGENTS), 60_000);
+  expect((await call("GET", `/v1/commands/${kept}`)).status).toBe(200);
+  expect((await call("GET", `/v1/commands/${lost}`)).status).toBe(404);
+  await queue(members[2]?.deviceId);
+});
