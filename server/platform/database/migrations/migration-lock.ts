@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import type { Clock } from "../../../core/clock.ts";
 import { placeOf, type Waits } from "../../waits.ts";
-import type { DatabaseHosts } from "../database-hosts.ts";
+import { type DatabaseHosts, readServerKind } from "../database-hosts.ts";
 import { isLoginRefused, isUnavailable } from "../db-errors.ts";
 import { describeSession, LOCK_TIMEOUT_MS, type OtherSession, PATIENCE_MS, SESSION_COLUMNS } from "./lock-waits.ts";
 
@@ -24,8 +24,13 @@ export interface GuardOptions {
   readonly connectWithinMs: number;
 }
 
+/** As in the moments of a takeover, or while a proxy does not know yet which server takes writes. */
+class OnlyReads extends Error {
+  override readonly message = "the server only reads";
+}
+
 /** Waiting does not help against a wrong password, user or database. */
-const mayComeBack = (error: unknown): boolean => isUnavailable(error) && !isLoginRefused(error);
+const mayComeBack = (error: unknown): boolean => error instanceof OnlyReads || (isUnavailable(error) && !isLoginRefused(error));
 
 /** Connects, waiting for a database that is not there yet, and begins the transaction of the lock. */
 const beginGuard = ({ clock, url, hosts, waits, connectWithinMs }: GuardOptions): Promise<pg.Client> =>
@@ -44,6 +49,8 @@ const beginGuard = ({ clock, url, hosts, waits, connectWithinMs }: GuardOptions)
       guard.on("error", () => undefined);
       try {
         await guard.connect();
+        const { standby, read_only: readOnly } = await readServerKind(guard);
+        if (standby || readOnly) throw new OnlyReads();
         await begin(guard);
         return guard;
       } catch (error) {

@@ -187,6 +187,18 @@ describe.concurrent("a database that is away", () => {
     expect(await migrated).not.toEqual([]);
   });
 
+  test("is waited for while it only reads, as a standby does behind a proxy that has not looked yet", async () => {
+    const url = await createEmptyDatabase();
+    const name = new URL(url).pathname.slice(1);
+    const waits = notingWaits();
+    await withClient(url, (client) => client.query(`alter database ${name} set default_transaction_read_only = on`));
+    await expect(migrate({ clock: systemClock, url })).rejects.toThrow("the server only reads");
+    const migrated = migrate({ clock: systemClock, url, waits, connectWithinMs: 600_000 });
+    await eventually(() => expect(waits.reasons).toContain("the database: the server only reads"));
+    await withClient(url, (client) => client.query(`begin read write; alter database ${name} reset default_transaction_read_only; commit`));
+    expect(await migrated).not.toEqual([]);
+  });
+
   test("is not waited for when it refuses the password", async () => {
     const url = Object.assign(new URL(await createEmptyDatabase()), { password: "wrong" }).href;
     await expect(migrate({ clock: systemClock, url, connectWithinMs: 600_000 })).rejects.toMatchObject({ code: "28P01" });
