@@ -150,7 +150,14 @@ describe("the list of all commands", () => {
     const foreign = await other.queue();
     expect(await at.ids("/commands")).toEqual([]);
     expect(await at.ids(`/commands/batch?ids=${foreign}`)).toEqual([]);
-    expect((await at.get("/commands/summary")).body.data).toEqual({ open: {}, pastDeadline: 0, blocked: 0, endedLastDay: {}, version: expect.any(Number) });
+    expect((await at.get("/commands/summary")).body.data).toEqual({
+      open: {},
+      pastDeadline: 0,
+      blocked: 0,
+      endedLastDay: {},
+      endedSince: expect.any(String),
+      version: expect.any(Number),
+    });
   });
 });
 

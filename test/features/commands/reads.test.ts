@@ -1,5 +1,9 @@
 // A command's cost does not grow with the fleet or with history: its statements read only its own device, even before the planner has statistics of the tables.
+import { ulid } from "ulid";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { newId } from "../../../server/core/ids.ts";
+import type { SystemScope } from "../../../server/core/scope.ts";
+import { summarizeCommands } from "../../../server/features/commands/store/list.ts";
 import type { Db } from "../../../server/platform/database/db.ts";
 import { createTestDatabase, withClient } from "../../kit/stores/database.ts";
 import { addDevice, asOperator, connectDevice, createCommandsFeature, openTestDb } from "./kit.ts";
@@ -62,3 +66,25 @@ test("every operation on a command reads a few rows, however large the fleet and
   }
   for (const [index, read] of Object.entries(await entriesRead())) expect(read - (before[index] ?? 0), index).toBeLessThan(ENTRIES);
 });
+
+test("a summary counts the newest ended commands of a day, and says since when where there are too many", async () => {
+  const scope = { tenantId: newId("ten") } as SystemScope;
+  const now = new Date();
+  // One an hour: the oldest within the day is 23 hours old.
+  await db.query(
+    `insert into commands (command_id, tenant_id, device_id, seq, lane, type, payload, exec_timeout_s, created_by, issued_at, finished_at, status)
+     select id, $1, 'dev_x', n, 'host', 'ping', '{}', 60, 'test', at, at, 'succeeded' from unnest($2::text[], $3::timestamptz[]) with ordinality as v(id, at, n)`,
+    [scope.tenantId, ...hourly(now, 30)],
+  );
+  const whole = await summarizeCommands(db, scope, now);
+  expect(whole.endedLastDay).toEqual({ succeeded: 24 });
+  expect(now.getTime() - Date.parse(whole.endedSince)).toBeGreaterThanOrEqual(24 * HOUR_MS - 60_000);
+  const bounded = await summarizeCommands(db, scope, now, 5);
+  expect(bounded).toMatchObject({ endedLastDay: { succeeded: 5 }, endedSince: new Date(now.getTime() - 4 * HOUR_MS).toISOString() });
+});
+
+const HOUR_MS = 3_600_000;
+const hourly = (now: Date, count: number): readonly [ids: readonly string[], times: readonly Date[]] => {
+  const times = Array.from({ length: count }, (_, n) => new Date(now.getTime() - (count - 1 - n) * HOUR_MS));
+  return [times.map((at) => `cmd_${ulid(at.getTime())}`), times];
+};

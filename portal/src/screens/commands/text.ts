@@ -9,6 +9,7 @@ export const text = {
   blocked: (count: number) => `${numbers.format(count)} blocked`,
   pastDeadline: (count: number) => `${numbers.format(count)} past ${count === 1 ? "its" : "their"} deadline`,
   lastDay: "Last 24 h:",
+  since: (at: string) => `Queued since ${at}:`,
   ended: (count: number, status: string) => `${numbers.format(count)} ${inWords(status)}`,
   all: "all",
   clear: "Show what is open",

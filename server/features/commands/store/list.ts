@@ -186,29 +186,49 @@ const GET_MANY = statement<NamedDbRow>(
 export const getCommands = async (db: Db, scope: SystemScope, commandIds: readonly string[]): Promise<readonly NamedRow[]> =>
   (await db.query(GET_MANY, [scope.tenantId, commandIds, limitsValue(scope)])).map(toNamed);
 
-const SUMMARIZE = statement<{ readonly status: string; readonly open: boolean; readonly count: number; readonly past: number; readonly blocked: number }>(
+interface SummaryRow {
+  readonly status: string | null;
+  readonly open: boolean;
+  readonly count: number;
+  readonly past: number;
+  readonly blocked: number;
+  readonly since: Date | null;
+}
+// The ended ones of a day may be millions, so the newest count, and the row without a status says since when.
+const SUMMARIZE = statement<SummaryRow>(
   "commands.summarize",
-  `select c.status, true as open, count(*), count(*) filter (where c.deadline_at < now()) as past, count(*) filter (where ${BLOCKED}) as blocked
+  `with young as materialized (
+     select c.tenant_id, c.device_id, c.status, c.issued_at, c.finished_at from commands c
+      where c.tenant_id = $1 and c.command_id >= $2 order by c.command_id desc limit $4)
+   select c.status, true as open, count(*), count(*) filter (where c.deadline_at < now()) as past, count(*) filter (where ${BLOCKED}) as blocked, null::timestamptz as since
      from ${openOnes("q.tenant_id = $1")} c where ${seen("$3")} group by c.status
-   union all select c.status, false, count(*), 0, 0 from commands c
-    where c.tenant_id = $1 and c.finished_at is not null and c.command_id >= $2 and c.issued_at > now() - interval '1 day' and ${seen("$3")} group by c.status`,
+   union all select c.status, false, count(*), 0, 0, null from young c
+    where c.finished_at is not null and c.issued_at > now() - interval '1 day' and ${seen("$3")} group by c.status
+   union all select null, false, count(*), 0, 0, greatest(now() - interval '1 day', min(c.issued_at) filter (where n.n = $4)) from young c, (select count(*) as n from young) n`,
 );
+/** About 150 ms of counting. */
+const SUMMARY_ROWS = 200_000;
 
 export interface CommandCounts {
   readonly open: Record<string, number>;
   readonly pastDeadline: number;
   readonly blocked: number;
   readonly endedLastDay: Record<string, number>;
+  /** Those that were queued since then are counted. */
+  readonly endedSince: string;
 }
 
 const DAY_MS = 86_400_000;
 
-export const summarizeCommands = async (db: Db, scope: SystemScope, now: Date): Promise<CommandCounts> => {
-  const rows = await db.query(SUMMARIZE, [scope.tenantId, idSince(now.getTime() - DAY_MS), limitsValue(scope)]);
-  const countsOf = (isOpen: boolean) => Object.fromEntries(rows.flatMap(({ status, open, count }) => (open === isOpen ? [[status, count]] : [])));
+export const summarizeCommands = async (db: Db, scope: SystemScope, now: Date, looksAt = SUMMARY_ROWS): Promise<CommandCounts> => {
+  const dayAgo = now.getTime() - DAY_MS;
+  const rows = await db.query(SUMMARIZE, [scope.tenantId, idSince(dayAgo), limitsValue(scope), looksAt]);
+  const countsOf = (isOpen: boolean) =>
+    Object.fromEntries(rows.flatMap(({ status, open, count }) => (open === isOpen && status !== null ? [[status, count]] : [])));
   return {
     open: countsOf(true),
     endedLastDay: countsOf(false),
+    endedSince: (rows.find(({ status }) => status === null)?.since ?? new Date(dayAgo)).toISOString(),
     pastDeadline: rows.reduce((sum, { past }) => sum + past, 0),
     blocked: rows.reduce((sum, { blocked }) => sum + blocked, 0),
   };

@@ -20,7 +20,7 @@ const FIND_TENANT = statement<{ readonly tenantId: string }>(
      (select c.tenant_id from commands c where c.tenant_id > $1 order by c.tenant_id limit 1)
      union all select (select c.tenant_id from commands c where c.tenant_id > t.tenant_id order by c.tenant_id limit 1) from t where t.tenant_id is not null)
    select t.tenant_id as "tenantId" from t
-    where t.tenant_id is not null and exists (select from commands c where c.tenant_id = t.tenant_id and c.command_id < $2) limit 1`,
+    where t.tenant_id is not null and (select c.command_id from commands c where c.tenant_id = t.tenant_id order by c.command_id limit 1) < $2 limit 1`,
 );
 
 // An open command is kept however old it is. Rows are deleted by their place: a join could read all of the tenant's.

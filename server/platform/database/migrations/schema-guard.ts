@@ -7,7 +7,7 @@ import { ConfigError } from "../../../core/errors.ts";
  * Builds whose newest migration is older than this cannot serve the schema of this build. With each release, set it to the newest migration of the
  * release before, which this one must let go on.
  */
-export const SERVES_FROM = "20261123172500_installation";
+export const SERVES_FROM = "20261128075134_export_links";
 
 type Queryable = Pick<pg.Pool, "query">;
 
