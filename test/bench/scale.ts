@@ -13,6 +13,7 @@ const Input = z.object({ value: z.number().positive(), unit: z.string(), source:
 const Inputs = z.strictObject({
   heartbeat: Input,
   connect: Input,
+  stormConnect: Input,
   agentBytes: Input,
   presenceRows: Input,
   commands: Input,

@@ -8,7 +8,6 @@ import type { AgentRecord, AgentRegistry } from "../../core/ports/agent-registry
 import type { TenantLookup } from "../../core/ports/lookups.ts";
 import type { SignatureMemory } from "../../core/ports/signature-memory.ts";
 import type { TenantFacts } from "../../core/scope.ts";
-import { newBucket, takeToken } from "../../core/structures/token-bucket.ts";
 import { type AgentCredential, aheadMs, checkSkew, checkVersion, concernedDevice, matchCredential, versionOf } from "../auth/agent.ts";
 import { readCredential } from "../auth/credentials.ts";
 import { NOWHERE } from "../call/signature-replay.ts";
@@ -16,6 +15,7 @@ import { handshakeFault } from "../http/handshake.ts";
 import type { HttpRequest } from "../http/http-message.ts";
 import { headFault } from "../http/request-head.ts";
 import { limitAddress } from "../http/request-info.ts";
+import { createCapacity, type NodeOccupancy } from "./capacity.ts";
 import { type ConnectLimiter, createConnectLimiter } from "./rate-limits.ts";
 import { secondsWithin } from "./session.ts";
 import type { ChannelSettings } from "./settings.ts";
@@ -64,22 +64,8 @@ interface Proof {
   readonly signatureVersion: 1 | 2;
 }
 
-/** The channel keeps it current. */
-export interface NodeCondition {
-  draining: boolean;
-  overloaded: boolean;
-}
-
-export interface NodeOccupancy extends Readonly<NodeCondition> {
-  readonly connections: number;
-}
-
 const MAX_KEYS = 50_000;
 const EMPTY = "";
-/** Refused agents come back spread over this many seconds. */
-const SPREAD_SECONDS = 10;
-
-const spread = (seconds = SPREAD_SECONDS): number => 1 + Math.floor(Math.random() * seconds);
 const unauthorized = (reason: string): AppError => new AppError("UNAUTHORIZED", { details: { reason } });
 const invalid = (reason: string, agent: AgentRecord | null = null): AppError =>
   new AppError("INVALID_SIGNATURE", { details: { reason }, about: concernedDevice(agent) });
@@ -104,25 +90,19 @@ const checkRequest = (request: HttpRequest, faultOf: (request: HttpRequest) => A
 };
 
 export const createAdmission = ({ agents, tenants, signatures, clock, settings, ...deps }: AdmissionDeps): SocketAdmission => {
-  const startedAt = clock.elapsed();
   const faultOf = deps.handshakeFault ?? handshakeFault;
-  const warm = { perSecond: settings.acceptPerSecond, burst: settings.acceptBurst };
-  const cold = { perSecond: settings.acceptPerSecond / 4, burst: settings.acceptBurst / 4 };
-  const warmBucket = newBucket(warm, startedAt);
-  const coldBucket = newBucket(cold, startedAt);
+  const capacity = createCapacity(settings, clock.elapsed());
   const { connectsPerMinute, connectBurst, failuresPerMinute, failureBurst } = settings;
   const limiterOf = (perMinute: number | null, burst: number): ConnectLimiter | null =>
     perMinute === null ? null : createConnectLimiter(clock, { perMinute, burst, maxKeys: MAX_KEYS });
   const failures = limiterOf(failuresPerMinute, failureBurst);
   const connects = limiterOf(connectsPerMinute, connectBurst);
 
-  const checkCapacity = ({ draining, overloaded, connections }: NodeOccupancy): void => {
-    if (draining) throw new AppError("NODE_DRAINING", { retryAfter: spread(SPREAD_SECONDS / 2) });
-    if (overloaded) throw new AppError("SERVICE_UNAVAILABLE", { retryAfter: spread(), details: { reason: "node_overloaded" } });
-    const now = clock.elapsed();
-    const hasToken = (): boolean => (now - startedAt < settings.warmUpMs ? takeToken(coldBucket, cold, now) : takeToken(warmBucket, warm, now));
-    if (connections >= settings.maxConnections || !hasToken())
-      throw new AppError("SERVICE_UNAVAILABLE", { retryAfter: spread(), details: { reason: "node_full" } });
+  const checkCapacity = (node: NodeOccupancy): void => {
+    const refusal = capacity.take(node, clock.elapsed());
+    if (refusal === null) return;
+    const { reason, retryAfter } = refusal;
+    throw reason === "draining" ? new AppError("NODE_DRAINING", { retryAfter }) : new AppError("SERVICE_UNAVAILABLE", { retryAfter, details: { reason } });
   };
 
   const proveBy = (credential: AgentCredential, timestampMs: number, agent: AgentRecord | null): Proof => {

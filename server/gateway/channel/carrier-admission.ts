@@ -4,7 +4,8 @@ import { newId } from "../../core/ids.ts";
 import { type Blocks, entityBlocked } from "../../core/ports/security.ts";
 import type { HttpRequest, HttpResponse } from "../http/http-message.ts";
 import type { createRequestInfo } from "../http/request-info.ts";
-import { type AdmissionDeps, createAdmission, type NodeOccupancy } from "./admission.ts";
+import { type AdmissionDeps, createAdmission } from "./admission.ts";
+import type { NodeOccupancy } from "./capacity.ts";
 import { renderRefusal } from "./socket-transport.ts";
 
 export interface CarrierAdmissionDeps extends Omit<AdmissionDeps, "handshakeFault"> {

@@ -3,7 +3,7 @@
 import type { Close } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { ChannelStats } from "../../core/ports/channel-stats.ts";
-import type { NodeCondition } from "./admission.ts";
+import type { NodeCondition } from "./capacity.ts";
 import type { PushCommands } from "./command-push.ts";
 import type { HeartbeatPacing } from "./heartbeat-pacing.ts";
 import type { ClusterLoad } from "./hello.ts";
