@@ -142,7 +142,10 @@ export const commands = group({
         pastDeadline: z.int().describe("Open commands whose deadline has passed; the gateway ends or repeats them within seconds."),
         blocked: z.int().describe("Commands that are due and still queued."),
         endedLastDay: z.record(z.string(), z.int()).describe("Commands that were queued within 24 hours and have ended, by state."),
-        endedSince: z.iso.datetime().describe("`endedLastDay` counts commands queued since then: 24 hours ago, or later if more than 200,000 are younger."),
+        endedSince: z.iso
+          .datetime()
+          .nullable()
+          .describe("`endedLastDay` counts only commands queued since then, because more than 200,000 are younger than 24 hours. `null`: all are counted."),
         version: EventVersion,
       }),
     }),

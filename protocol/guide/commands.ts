@@ -56,7 +56,7 @@ export const commands: Guide<"commands"> = {
   getMany: { input: { ids: [commandId] }, output: { items: [summary] } },
   summary: {
     description: "Counts open commands by state, and those of the last day that have ended.",
-    output: { open: { queued: 2, running: 1 }, pastDeadline: 0, blocked: 1, endedLastDay: { succeeded: 40, failed: 1 }, endedSince: AT, version: 4_711 },
+    output: { open: { queued: 2, running: 1 }, pastDeadline: 0, blocked: 1, endedLastDay: { succeeded: 40, failed: 1 }, endedSince: null, version: 4_711 },
   },
   types: {
     description:

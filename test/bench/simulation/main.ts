@@ -56,9 +56,13 @@ export const tableOf = (clusters: readonly Cluster[]): string =>
       const { agents, nodes, settings } = cluster;
       const courses = EVENTS.map(({ event }) => simulate(cluster, event(nodes)));
       const drainSeconds = drainWindowMs({ connections: agents / nodes, others: nodes - 1 }, settings) / 1_000;
-      const rows = [["", ...EVENTS.map(({ what }) => what)], ["---", ...EVENTS.map(() => "---:")], ...ROW.map(([head, cell]) => [head, ...courses.map(cell)])];
-      const title = `**${agents.toLocaleString("en")} agents on ${nodes} nodes.** A node that shuts down hands its agents over within ${count(drainSeconds)} s, all of them in turn within ${count((drainSeconds * nodes) / 60)} min.`;
-      return [title, rows.map((cells) => `| ${cells.join(" | ")} |`).join("\n")].join("\n\n");
+      const rows = [
+        [`${count(agents)} agents on ${nodes} nodes`, ...EVENTS.map(({ what }) => what)],
+        ["---", ...EVENTS.map(() => "---:")],
+        ...ROW.map(([head, cell]) => [head, ...courses.map(cell)]),
+      ];
+      const drains = `A node of ${nodes} that shuts down hands its agents over within ${count(drainSeconds)} s; all in turn need ${count((drainSeconds * nodes) / 60)} min.`;
+      return [drains, rows.map((cells) => `| ${cells.join(" | ")} |`).join("\n")].join("\n\n");
     })
     .join("\n\n");
 

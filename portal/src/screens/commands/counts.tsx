@@ -2,16 +2,12 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { api } from "../../api/client.ts";
-import { gatewayNow } from "../../ui/clock.ts";
 import { Loaded } from "../../ui/parts.tsx";
 import { Shape, Status } from "../../ui/status.tsx";
 import { exactTime } from "../../ui/time.tsx";
 import { text } from "./text.ts";
 
 const sum = (counts: Readonly<Record<string, number>>): number => Object.values(counts).reduce((total, count) => total + count, 0);
-
-/** Up to an hour is what the clocks may differ. */
-const isWholeDay = (since: string): boolean => gatewayNow() - Date.parse(since) > 23 * 3_600_000;
 
 export const Counts = () => {
   const read = useQuery(api.commands.summary.queryOptions({}));
@@ -27,7 +23,7 @@ export const Counts = () => {
             <span>
               <Shape tone={pastDeadline === 0 ? "good" : "bad"} /> {text.pastDeadline(pastDeadline)}
             </span>
-            <span className="muted">{isWholeDay(endedSince) ? text.lastDay : text.since(exactTime(endedSince))}</span>
+            <span className="muted">{endedSince === null ? text.lastDay : text.since(exactTime(endedSince))}</span>
             {Object.entries(endedLastDay).map(([status, count]) => (
               <Link key={status} to="/commands" search={{ show: "ended", status }}>
                 <Status status={status} word={text.ended(count, status)} />

@@ -39,13 +39,13 @@ export interface RetentionBatch {
   readonly before: Date;
   readonly limit: number;
 }
-export interface Retained {
+export interface RetentionStep {
   /** Where the next batch begins; null: the round is over, or another node is at it. */
   readonly next: RetentionPlace | null;
   readonly deleted: number;
 }
 
-export const deleteEnded = async (tx: SqlTx, { place, before, limit }: RetentionBatch): Promise<Retained> => {
+export const deleteEnded = async (tx: SqlTx, { place, before, limit }: RetentionBatch): Promise<RetentionStep> => {
   if (!(await becomeLeader(tx, "commandRetention"))) return { next: null, deleted: 0 };
   const until = idSince(before.getTime());
   if (place.after === null) {

@@ -5,9 +5,9 @@ import { chmod, mkdir, mkdtemp, readdir, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createRandom, type PairedDevice, systemTime } from "../../agent-sim/agent/index.ts";
-import { type AgentGroup, createAgentGroup } from "../../agent-sim/fleet/agent-group.ts";
-import { createCommandTracker } from "../../agent-sim/fleet/command-tracker.ts";
+import { createRandom, type PairedDevice, systemTime } from "../../../agent-sim/agent/index.ts";
+import { type AgentGroup, createAgentGroup } from "../../../agent-sim/fleet/agent-group.ts";
+import { createCommandTracker } from "../../../agent-sim/fleet/command-tracker.ts";
 import {
   type BootstrapCredentials,
   bootstrapTenant,
@@ -17,12 +17,12 @@ import {
   runToEnd,
   type Sandbox,
   startGatewayProcess,
-} from "../flows/processes.ts";
-import { eventually } from "../kit/checks/eventually.ts";
-import { folderPrefix } from "../kit/setup/run-mark.ts";
-import { withClient } from "../kit/stores/database.ts";
-import { type PostgresServer, startPostgres } from "../kit/stores/debian-postgres.ts";
-import { RESTORE_THE_INSTALLATION, stepsOf } from "./walkthroughs.ts";
+} from "../../flows/processes.ts";
+import { eventually } from "../../kit/checks/eventually.ts";
+import { folderPrefix } from "../../kit/setup/run-mark.ts";
+import { withClient } from "../../kit/stores/database.ts";
+import { type PostgresServer, startPostgres } from "../../kit/stores/debian-postgres.ts";
+import { RESTORE_THE_INSTALLATION, stepsOf } from "../walkthroughs.ts";
 
 const AGENTS = 8;
 const VERSIONS = "/usr/lib/postgresql";

@@ -1,13 +1,13 @@
 // `npm run bench:growth`: how lists, counts and retention fare over millions of ended commands. Real servers, rows written by SQL, calls by REST.
 import { parseArgs } from "node:util";
 import { z } from "zod";
-import type { PairedDevice } from "../../agent-sim/agent/index.ts";
-import type { SqlTx } from "../../server/core/events.ts";
-import type { Statement } from "../../server/core/statements.ts";
-import { deleteEnded, RETENTION_START } from "../../server/features/commands/store/retention.ts";
-import { type Rig, withRig } from "../chaos/rig/rig.ts";
-import { openSql, type SqlConnection } from "../chaos/rig/sql.ts";
-import { median } from "./arithmetic.ts";
+import type { PairedDevice } from "../../../agent-sim/agent/index.ts";
+import type { SqlTx } from "../../../server/core/events.ts";
+import type { Statement } from "../../../server/core/statements.ts";
+import { deleteEnded, RETENTION_START } from "../../../server/features/commands/store/retention.ts";
+import { type Rig, withRig } from "../../chaos/rig/rig.ts";
+import { openSql, type SqlConnection } from "../../chaos/rig/sql.ts";
+import { median } from "../arithmetic.ts";
 
 const HELP = `npm run bench:growth -- [--rows N] [--rounds N] [--json]
 
