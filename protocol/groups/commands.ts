@@ -145,7 +145,7 @@ export const commands = group({
         endedSince: z.iso
           .datetime()
           .nullable()
-          .describe("`endedLastDay` counts only commands queued since then, because more than 200,000 are younger than 24 hours. `null`: all are counted."),
+          .describe("`endedLastDay` counts only commands queued since then, because more than 50,000 are younger than 24 hours. `null`: all are counted."),
         version: EventVersion,
       }),
     }),
