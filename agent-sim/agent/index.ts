@@ -18,7 +18,7 @@ export { AGENT_VERSION, openOwnFiles, packageRoot } from "./own-files.ts";
 export { enrollDevice, pairDevice } from "./pairing.ts";
 export { LONGEST_WAIT_MS } from "./plan.ts";
 export { canUseProxies, PROXY_SWITCH, proxyTo, proxyVariable } from "./proxies.ts";
-export { nameOfEnd } from "./reconnect.ts";
+export { afterEnd, nameOfEnd, type ReconnectContext, type ReconnectTimes, type SessionEnd } from "./reconnect.ts";
 export { createRotation } from "./rotation.ts";
 export { signer } from "./signing.ts";
 export { socketUrl } from "./socket.ts";

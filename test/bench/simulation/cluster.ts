@@ -1,7 +1,6 @@
 // A fleet that comes back: agents and nodes decide by the product's own rules (when to reconnect, whether a node takes one more, when it is overloaded, over which
 // window), and time passes by measured costs. What it leaves out: the network, the limit of connects per device, and handoffs that fail.
-import { createRandom, type Random } from "../../../agent-sim/agent/index.ts";
-import { afterEnd, type ReconnectContext, type ReconnectTimes, type SessionEnd } from "../../../agent-sim/agent/reconnect.ts";
+import { afterEnd, createRandom, type Random, type ReconnectContext, type ReconnectTimes, type SessionEnd } from "../../../agent-sim/agent/index.ts";
 import { type Capacity, createCapacity } from "../../../server/gateway/channel/capacity.ts";
 import { plannedSeconds } from "../../../server/gateway/channel/heartbeat-pacing.ts";
 import { judgeOverload, NOT_OVERLOADED, type OverloadState } from "../../../server/gateway/channel/overload.ts";
