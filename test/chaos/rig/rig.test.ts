@@ -2,15 +2,18 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { appendFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { createRandom } from "../../../agent-sim/agent/index.ts";
+import { ROOT } from "../../flows/processes.ts";
 import { identityOf, reapLeftovers } from "../../kit/setup/workspace.ts";
 import { checkHistory, type Fact, lateDeliveries, VIOLATIONS, type Violation, yesInGap } from "../check/checker.ts";
 import { losingCommits } from "../check/commits.ts";
 import type { Line } from "../check/history.ts";
+import { formerReleaseIn } from "./former-release.ts";
 import { frameFilter, readTextFrame } from "./frames.ts";
 import { createProxy } from "./proxy.ts";
 
@@ -217,4 +220,21 @@ test("the proxy silently holds bytes back, releases them, resets, abandons and r
     await proxy.close();
     echo.close();
   }
+});
+
+describe("the former release", () => {
+  const OLDER = `## [1.1.0] - 2026-01-02\n\nCommit: ${"a".repeat(40)}\n\n### Added\n`;
+  test("is the newest in the changelog whose commit is known", () => {
+    expect(formerReleaseIn(`## [Unreleased]\n\n${OLDER}\n## [1.0.0] - 2026-01-01\n\nCommit: ${"b".repeat(40)}\n`)).toEqual({
+      version: "1.1.0",
+      commit: "a".repeat(40),
+    });
+    // A release that is being made does not know its own commit.
+    expect(formerReleaseIn(`## [1.2.0] - 2026-01-03\n\n### Added\n\n${OLDER}`)).toMatchObject({ version: "1.1.0" });
+    expect(() => formerReleaseIn("## [1.0.0] - 2026-01-01\n\n### Added\n")).toThrow("names the commit of no release");
+  });
+
+  test("of this repository is named", async () => {
+    expect(formerReleaseIn(await readFile(join(ROOT, "CHANGELOG.md"), "utf8")).version).toMatch(/^\d+\.\d+\.\d+$/);
+  });
 });
