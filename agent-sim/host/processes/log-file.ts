@@ -1,5 +1,5 @@
 // Reads an app's log, which its shim writes and rotates.
-import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 import { pause, type Time } from "../../agent/index.ts";
@@ -65,7 +65,7 @@ interface Place {
 
 const opened = async (path: string): Promise<FileHandle | null> => open(path, "r").catch(() => null);
 
-/** The end of the log, to follow it from there; null if there is none yet. */
+/** The end of a log; null if there is none. */
 const endOf = async (path: string): Promise<Place | null> => {
   const file = await opened(path);
   if (file === null) return null;
@@ -98,9 +98,15 @@ export interface Followed {
   readonly isOver: () => boolean;
 }
 
-export async function* followLog({ folder, time, signal, isOver }: Followed): AsyncIterable<string> {
+/** What comes from this call on, even if it is read later. */
+export const followLog = (followed: Followed): AsyncIterable<string> => {
+  const { ino, size } = statSync(join(followed.folder, "log"), { throwIfNoEntry: false }) ?? {};
+  return followFrom(followed, ino === undefined || size === undefined ? null : { inode: ino, offset: size });
+};
+
+async function* followFrom({ folder, time, signal, isOver }: Followed, from: Place | null): AsyncIterable<string> {
   const [log, older] = [join(folder, "log"), join(folder, "log.1")];
-  let place = await endOf(log);
+  let place = from;
   while (!signal.aborted && !isOver()) {
     // After a rotation, what is left of the old file comes first.
     const rotated = place !== null && (await endOf(log))?.inode !== place.inode && (await endOf(older))?.inode === place.inode;

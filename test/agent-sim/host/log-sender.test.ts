@@ -100,6 +100,16 @@ describe("the end of a log", () => {
     expect(tailLog(folder, 0)).toEqual([]);
     expect(tailLog(join(folder, "none"), 5)).toEqual([]);
   });
+  test("is followed from the moment of the call, however late its lines are read", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "followed-log-"));
+    ended.push(() => rmSync(folder, { recursive: true }));
+    writeFileSync(join(folder, "log"), "before\n");
+    const enough = new AbortController();
+    ended.push(() => enough.abort());
+    const coming = followLog({ folder, time: systemTime, signal: enough.signal, isOver: () => false })[Symbol.asyncIterator]();
+    writeFileSync(join(folder, "log"), "after\n", { flag: "a" });
+    expect(await coming.next()).toEqual({ done: false, value: "after" });
+  });
   test("with a line that never ends does not stop those who follow", async () => {
     const folder = mkdtempSync(join(tmpdir(), "endless-line-"));
     ended.push(() => rmSync(folder, { recursive: true }));
