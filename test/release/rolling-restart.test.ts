@@ -1,7 +1,7 @@
 // Three nodes behind a load balancer restart one after another under load: no call is lost, no agent goes offline, every command ends.
 import { Agent, request } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createRandom, type PairedDevice, systemTime } from "../../agent-sim/agent/index.ts";
+import { createRandom, IssuedIdentity, type PairedDevice, systemTime, toPairedDevice } from "../../agent-sim/agent/index.ts";
 import { createAgentGroup } from "../../agent-sim/fleet/agent-group.ts";
 import { createCommandTracker } from "../../agent-sim/fleet/command-tracker.ts";
 import { type BootstrapCredentials, bootstrapTenant, createSandbox, type GatewayProcess, type Sandbox, startGatewayProcess } from "../flows/processes.ts";
@@ -70,15 +70,7 @@ beforeAll(async () => {
   await eventually(() => expect(balancer.ready()).toHaveLength(NODES), START_MS);
   const { status, body } = await call(new Agent(), "POST", "/v1/devices/provision", { count: AGENTS });
   expect(status).toBe(201);
-  members = (
-    JSON.parse(body) as { data: { device_id: string; agent_id: string; tenant_id: PairedDevice["tenantId"]; shared_secret: string; fingerprint: string }[] }
-  ).data.map((made) => ({
-    deviceId: made.device_id,
-    agentId: made.agent_id,
-    tenantId: made.tenant_id,
-    secret: made.shared_secret,
-    fingerprint: made.fingerprint,
-  }));
+  members = IssuedIdentity.array().parse(JSON.parse(body).data).map(toPairedDevice);
 }, 300_000);
 afterAll(async () => {
   await balancer.close();

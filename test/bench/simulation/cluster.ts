@@ -1,7 +1,7 @@
 // A fleet that comes back: agents and nodes decide by the product's own rules (when to reconnect, whether a node takes one more, when it is overloaded, over which
 // window), and time passes by measured costs. What it leaves out: the network, the limit of connects per device, and handoffs that fail.
 import { afterEnd, createRandom, type Random, type ReconnectContext, type ReconnectTimes, type SessionEnd } from "../../../agent-sim/agent/index.ts";
-import { type Capacity, createCapacity } from "../../../server/gateway/channel/capacity.ts";
+import { type Capacity, createCapacity, type NodeCondition } from "../../../server/gateway/channel/capacity.ts";
 import { plannedSeconds } from "../../../server/gateway/channel/heartbeat-pacing.ts";
 import { judgeOverload, NOT_OVERLOADED, type OverloadState } from "../../../server/gateway/channel/overload.ts";
 import { type ChannelSettings, reconnectWindowMs } from "../../../server/gateway/channel/settings.ts";
@@ -66,7 +66,7 @@ interface NodeState {
   /** Its one thread is busy until then. */
   busyUntilMs: number;
   overload: OverloadState;
-  readonly occupancy: { draining: boolean; overloaded: boolean; connections: number };
+  readonly occupancy: NodeCondition & { connections: number };
 }
 
 /**

@@ -3,8 +3,8 @@ import { execFile } from "node:child_process";
 import { readFile, rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { packageRoot } from "../../../agent-sim/agent/index.ts";
 import { makeFolder } from "../../kit/setup/workspace.ts";
+import { OWN_ROOT } from "./node.ts";
 
 const run = promisify(execFile);
 const BUILD_MS = 300_000;
@@ -32,14 +32,13 @@ const locked = async (root: string): Promise<string> => {
 };
 
 const make = async (): Promise<FormerRelease> => {
-  const own = packageRoot(import.meta.dirname);
-  const { version, commit } = formerReleaseIn(await readFile(join(own, "CHANGELOG.md"), "utf8"));
+  const { version, commit } = formerReleaseIn(await readFile(join(OWN_ROOT, "CHANGELOG.md"), "utf8"));
   const root = makeFolder("former-release");
-  await run("git", ["clone", "--quiet", "--shared", "--no-checkout", own, root]);
+  await run("git", ["clone", "--quiet", "--shared", "--no-checkout", OWN_ROOT, root]);
   await run("git", ["checkout", "--quiet", commit], { cwd: root }).catch((error: unknown) => {
     throw new Error(`commit ${commit} of release ${version} is not in this clone; fetch the whole history with: git fetch --unshallow`, { cause: error });
   });
-  if ((await locked(root)) === (await locked(own))) await symlink(join(own, "node_modules"), join(root, "node_modules"));
+  if ((await locked(root)) === (await locked(OWN_ROOT))) await symlink(join(OWN_ROOT, "node_modules"), join(root, "node_modules"));
   else await run("npm", ["ci", "--no-audit", "--no-fund"], { cwd: root, timeout: BUILD_MS });
   // Without it the build leaves the console out, which no scenario opens.
   await rm(join(root, "portal"), { recursive: true });

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { stringify } from "yaml";
-import { createRandom, type PairedDevice, systemTime } from "../../../agent-sim/agent/index.ts";
+import { createRandom, IssuedIdentity, type PairedDevice, systemTime, toPairedDevice } from "../../../agent-sim/agent/index.ts";
 import { type AgentGroup, createAgentGroup } from "../../../agent-sim/fleet/agent-group.ts";
 import { createCommandTracker } from "../../../agent-sim/fleet/command-tracker.ts";
 import { ROOT } from "../../flows/processes.ts";
@@ -40,13 +40,7 @@ const makeTraffic = async (): Promise<void> => {
   const [first, second] = nodes as readonly [World, World];
   const tenant = await first.tenant();
   const made = await first.call(tenant.apiKey, "POST", "/v1/devices/provision", { body: { count: AGENTS } });
-  const members: readonly PairedDevice[] = made.body.data.map((device: Record<string, string>) => ({
-    deviceId: device["device_id"],
-    agentId: device["agent_id"],
-    tenantId: device["tenant_id"],
-    secret: device["shared_secret"],
-    fingerprint: device["fingerprint"],
-  }));
+  const members = IssuedIdentity.array().parse(made.body.data).map(toPairedDevice);
   const seed = 3;
   const connect = async (some: readonly PairedDevice[]): Promise<AgentGroup> => {
     const made = createAgentGroup({

@@ -5,7 +5,7 @@ import { chmod, mkdir, mkdtemp, readdir, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createRandom, type PairedDevice, systemTime } from "../../../agent-sim/agent/index.ts";
+import { createRandom, IssuedIdentity, systemTime, toPairedDevice } from "../../../agent-sim/agent/index.ts";
 import { type AgentGroup, createAgentGroup } from "../../../agent-sim/fleet/agent-group.ts";
 import { createCommandTracker } from "../../../agent-sim/fleet/command-tracker.ts";
 import { hurried } from "../../chaos/scenario.ts";
@@ -81,16 +81,8 @@ afterAll(async () => {
 test("the document's commands save an installation and restore it on another machine, and its agents come back by themselves", {
   timeout: 400_000,
 }, async () => {
-  const made: readonly Record<"device_id" | "agent_id" | "tenant_id" | "shared_secret" | "fingerprint", string>[] = (
-    await call("POST", "/v1/devices/provision", { count: AGENTS })
-  ).body.data;
-  const members = made.map((device) => ({
-    deviceId: device.device_id,
-    agentId: device.agent_id,
-    tenantId: device.tenant_id as PairedDevice["tenantId"],
-    secret: device.shared_secret,
-    fingerprint: device.fingerprint,
-  }));
+  const { body: provisioned } = await call("POST", "/v1/devices/provision", { count: AGENTS });
+  const members = IssuedIdentity.array().parse(provisioned.data).map(toPairedDevice);
   group = createAgentGroup({
     url: gateway.url,
     members,

@@ -206,6 +206,7 @@ const SUMMARIZE = statement<SummaryRow>(
     where c.finished_at is not null and c.issued_at > now() - interval '1 day' and ${seen("$3")} group by c.status
    union all select null, false, count(*), 0, 0, min(c.issued_at) from young c having count(*) = $4 and min(c.issued_at) > now() - interval '1 day'`,
 );
+
 export interface CommandCounts {
   readonly open: Record<string, number>;
   readonly pastDeadline: number;
