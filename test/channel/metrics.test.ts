@@ -74,11 +74,16 @@ const queue = async (body: object = {}, of: Device = device): Promise<string> =>
 const eachInTurn = async (count: number, run: () => Promise<unknown>): Promise<void> => {
   for (let n = 0; n < count; n += 1) await run();
 };
-/** Queues commands without a nudge. */
+/** Queues commands without a nudge. They become visible together, so one claim takes as many as it may. */
 const slipIn = (count: number, { payload = "{}", requiresAck = true } = {}) =>
-  eachInTurn(count, () =>
-    insertOpenCommand((text, values) => world.sql.query(text, values), { commandId: newId("cmd"), ...tenant, deviceId: device.deviceId, payload, requiresAck }),
-  );
+  withClient(world.databaseUrl, async (client) => {
+    const { deviceId } = device;
+    await client.query("begin");
+    await eachInTurn(count, () =>
+      insertOpenCommand((text, values) => client.query(text, values), { commandId: newId("cmd"), ...tenant, deviceId, payload, requiresAck }),
+    );
+    await client.query("commit");
+  });
 
 test("the metric that must be 0 comes first, every metric has a help text, and no label names a tenant or a device", async () => {
   const text = await fetchPage();
@@ -251,7 +256,8 @@ test("a superseded session without an eviction is counted", async () => {
 test("an agent that reads nothing shows as buffered bytes, then as dropped frames", async () => {
   const socket = await online(device, { maxInFlight: 32 });
   socket.socket.pause();
-  await slipIn(320, { payload: JSON.stringify({ filler: "x".repeat(60_000) }), requiresAck: false });
+  // One claim that is larger than the system's buffers and the socket's together.
+  await slipIn(32, { payload: JSON.stringify({ filler: "x".repeat(600_000) }), requiresAck: false });
   await eventually(async () => expect((await scrape()).get("mooring_ws_buffered_bytes")).toBeGreaterThan(0));
   await grown("mooring_ws_dropped_frames_total");
   await grown('mooring_command_redeliveries_total{cause="write_refused"}');
