@@ -11,7 +11,9 @@ import { openRedisBus, type RedisBusSettings } from "./platform/cluster/bus-redi
 import { type ChangeNotifier, createChangeNotifier } from "./platform/cluster/change-notifier.ts";
 import { createMemoryRateLimiter } from "./platform/cluster/rate-limit.ts";
 import { createRedisRateLimiter } from "./platform/cluster/rate-limit-redis.ts";
-import { openRedis, type Redis, type RedisSettings } from "./platform/cluster/redis.ts";
+import type { Redis } from "./platform/cluster/redis.ts";
+import { openRedisPlace } from "./platform/cluster/redis-cluster.ts";
+import type { RedisSettings } from "./platform/cluster/redis-link.ts";
 import { openRedisSessionOwners } from "./platform/cluster/session-owners-redis.ts";
 import { type CountedSignatureMemory, createSignatureMemory } from "./platform/signature-memory.ts";
 import type { Log } from "./platform/telemetry/log.ts";
@@ -80,9 +82,10 @@ const tellUntilConnected = (url: string, redis: Redis, { life, clock, log }: Pic
 
 const openOverRedis = (url: string, { config, life, nodeId, clock, log, liveNodes, settings }: ClusterDeps): Shared => {
   const connection = { url, name: `mooring:${nodeId}`, settings: settings?.redis, onError: (error: unknown) => log.warn({ error }, "Redis is away") };
-  const redis = life.use("redis", openRedis(connection));
+  const { redis: opened, openSubscriber } = openRedisPlace(connection);
+  const redis = life.use("redis", opened);
   tellUntilConnected(url, redis, { life, clock, log });
-  const bus = life.use("bus", openRedisBus({ ...connection, redis, nodeId, ownChannel: nodeChannel(nodeId), bus: settings?.bus }));
+  const bus = life.use("bus", openRedisBus({ redis, openSubscriber, nodeId, ownChannel: nodeChannel(nodeId), bus: settings?.bus }));
   const ttlMs = Math.max(MIN_ENTRY_MS, config.HEARTBEAT_SECONDS * 1_000 * ENTRY_HEARTBEATS);
   const limiter = createRedisRateLimiter({ redis, clock, liveNodes });
   const signatures = createSignatureMemory(redis);

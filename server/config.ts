@@ -72,7 +72,7 @@ export const Settings = z.object({
   REDIS_URL: redisUrl
     .optional()
     .describe(
-      "Redis that connects several nodes, or its sentinels (redis-sentinel://s1:26379,s2:26379/0?master=mymaster); if unset, bus and limits stay within this process",
+      "Redis that connects several nodes, its sentinels (redis-sentinel://s1:26379,s2:26379/0?master=mymaster), or members of a cluster (redis-cluster://r1:6379,r2:6379); if unset, bus and limits stay within this process",
     ),
   NODE_ID: z
     .string()

@@ -128,11 +128,11 @@ export const planInstallation = async (config: Config, life: Lifecycle, options:
   }
 };
 
-/** Sentinels name more, which nobody knows beforehand. */
+/** Sentinels and clusters name more, which nobody knows beforehand. */
 const redisEndpoints = (url: string | undefined): readonly OwnEndpoint[] => {
   if (url === undefined) return [];
-  const { sentinels } = redisPlaceOf(url);
-  return (sentinels.length === 0 ? [url] : sentinels).flatMap((each) => endpointsOf(each, 6_379));
+  const { sentinels, members } = redisPlaceOf(url);
+  return (sentinels.length + members.length === 0 ? [url] : [...sentinels, ...members]).flatMap((each) => endpointsOf(each, 6_379));
 };
 
 export const openInstallation = async (config: Config, life: Lifecycle, options: InstallationOptions): Promise<Installation> => {

@@ -6,6 +6,7 @@ import { statement } from "../core/statements.ts";
 import { createRecentSet } from "../core/structures/recent-set.ts";
 import { type Redis, script } from "./cluster/redis.ts";
 import { signatureKey } from "./cluster/redis-keys.ts";
+import { bySlot } from "./cluster/redis-slots.ts";
 import { createBatch } from "./database/batch.ts";
 import type { Job } from "./jobs.ts";
 
@@ -47,25 +48,20 @@ export const createSignatureMemory = (redis: Redis | null = null): CountedSignat
   const seen = createRecentSet<string>({ keep: MAX_SIGNATURES, keepMs: REMEMBERED_MS });
   let degraded = 0;
 
-  const askShared = createBatch(async (asked: readonly Use[]): Promise<readonly string[]> => {
+  const askShared = createBatch(async (asked: readonly Use[]): Promise<readonly (string | null)[]> => {
     if (redis === null) return asked.map(({ place }) => place);
-    const found = await redis.run(
-      FIRST_USES,
-      asked.map(({ digest }) => signatureKey(digest)),
-      [REMEMBERED_MS, ...asked.map(({ place }) => place)],
-    );
-    if (!Array.isArray(found)) throw new Error("Redis did not answer with a list");
-    return asked.map(({ place }, at) => (typeof found[at] === "string" ? found[at] : place));
+    return bySlot({ redis, keyOf: ({ digest }) => signatureKey(digest) }, asked, async (some, keys) => {
+      const found = await redis.run(FIRST_USES, keys, [REMEMBERED_MS, ...some.map(({ place }) => place)]);
+      if (!Array.isArray(found)) throw new Error("Redis did not answer with a list");
+      return some.map(({ place }, at) => (typeof found[at] === "string" ? found[at] : place));
+    });
   }, BOUNDS);
 
   const askAll = async (digest: Buffer, place: string): Promise<string | null> => {
     if (redis === null) return null;
-    try {
-      return await askShared({ digest, place });
-    } catch {
-      degraded += 1;
-      return null;
-    }
+    const first = await askShared({ digest, place }).catch(() => null);
+    if (first === null) degraded += 1;
+    return first;
   };
 
   return {

@@ -6,6 +6,7 @@ import type { BusMessage } from "../../server/core/ports/pub-sub.ts";
 import { openRedisBus } from "../../server/platform/cluster/bus-redis.ts";
 import { createRedisRateLimiter } from "../../server/platform/cluster/rate-limit-redis.ts";
 import { openRedis } from "../../server/platform/cluster/redis.ts";
+import { openRedisPlace } from "../../server/platform/cluster/redis-cluster.ts";
 import { markKey, sessionKey } from "../../server/platform/cluster/redis-keys.ts";
 import { openRedisSessionOwners } from "../../server/platform/cluster/session-owners-redis.ts";
 import { createSignatureMemory } from "../../server/platform/signature-memory.ts";
@@ -34,9 +35,10 @@ const connect = async (url = server.url) => {
   return redis;
 };
 const node = async (url = server.url) => {
-  const redis = await connect(url);
+  const { redis, openSubscriber } = openRedisPlace(deps(url));
+  keep(redis);
   const nodeId = `node_${randomUUID()}`;
-  const bus = keep(openRedisBus({ ...deps(url), redis, nodeId, ownChannel: `node:${nodeId}`, bus: { probeEveryMs: PROBE_MS } }));
+  const bus = keep(openRedisBus({ redis, openSubscriber, nodeId, ownChannel: `node:${nodeId}`, bus: { probeEveryMs: PROBE_MS } }));
   await eventually(() => expect(bus.healthy()).toBe(true));
   return { redis, bus, nodeId };
 };
@@ -166,8 +168,9 @@ describe("Redis failures", () => {
   test("a node starts without Redis, loses hints without an error, and is healthy once Redis is there", async () => {
     const late = await startRedis();
     await late.kill();
-    const redis = keep(openRedis(deps(late.url)));
-    const bus = keep(openRedisBus({ ...deps(late.url), redis, nodeId: "early", ownChannel: "node:early", bus: { probeEveryMs: PROBE_MS } }));
+    const { redis, openSubscriber } = openRedisPlace(deps(late.url));
+    keep(redis);
+    const bus = keep(openRedisBus({ redis, openSubscriber, nodeId: "early", ownChannel: "node:early", bus: { probeEveryMs: PROBE_MS } }));
     const heard: BusMessage[] = [];
     let resyncs = 0;
     bus.onResync(() => {

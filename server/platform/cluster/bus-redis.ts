@@ -2,15 +2,17 @@
 // channel; it also keeps a mark in Redis, to notice when Redis has lost its data.
 import type { BusMessage } from "../../core/ports/pub-sub.ts";
 import { type Bus, type BusDegradation, encodeMessage, newBusStats } from "./bus.ts";
-import { openSubscriber, type Redis, type RedisDeps } from "./redis.ts";
+import type { Redis } from "./redis.ts";
 import { channelName, markKey } from "./redis-keys.ts";
+import type { OnMessage, RedisSubscriber } from "./redis-subscriber.ts";
 
 export interface RedisBusSettings {
   readonly probeEveryMs: number;
 }
 
-export interface RedisBusDeps extends RedisDeps {
+export interface RedisBusDeps {
   readonly redis: Redis;
+  readonly openSubscriber: (onMessage: OnMessage) => RedisSubscriber;
   readonly nodeId: string;
   /** The channel for messages to this node alone, and for its own probes. */
   readonly ownChannel: string;
@@ -48,7 +50,7 @@ const parse = (text: string): BusMessage | null => {
 };
 
 /** Opens at once, also while Redis is away. */
-export const openRedisBus = ({ redis, nodeId, ownChannel, bus: { probeEveryMs = PROBE_EVERY_MS } = {}, ...deps }: RedisBusDeps): Bus => {
+export const openRedisBus = ({ redis, nodeId, ownChannel, openSubscriber, bus: { probeEveryMs = PROBE_EVERY_MS } = {} }: RedisBusDeps): Bus => {
   const handlers = new Map<string, Set<(message: BusMessage) => void>>();
   const hooks: (() => void)[] = [];
   const stats = newBusStats();
@@ -63,24 +65,21 @@ export const openRedisBus = ({ redis, nodeId, ownChannel, bus: { probeEveryMs = 
     for (const hook of hooks) hook();
   };
 
-  const ears = openSubscriber({
-    ...deps,
-    onMessage: (channel, text) => {
-      const message = parse(text);
-      if (message === null) return;
-      if (channel === own && message["op"] === PROBE) {
-        probe.heard = Math.max(probe.heard, Number(message["n"]));
-        probe.misses = 0;
-        return;
-      }
-      for (const handle of handlers.get(channel) ?? []) handle(message);
-    },
+  const ears = openSubscriber((channel, text) => {
+    const message = parse(text);
+    if (message === null) return;
+    if (channel === own && message["op"] === PROBE) {
+      probe.heard = Math.max(probe.heard, Number(message["n"]));
+      probe.misses = 0;
+      return;
+    }
+    for (const handle of handlers.get(channel) ?? []) handle(message);
   });
 
   /** Returns the number of receivers; null if PUBLISH failed. */
   const send = async (channel: string, text: string): Promise<number | null> => {
     try {
-      return Number(await redis.command("PUBLISH", channel, text));
+      return await redis.publish(channel, text);
     } catch {
       // The caller counts the lost message; the connection reports its own error.
       return null;

@@ -5,6 +5,7 @@ import type { BucketState, RateBucket, RateLimiter } from "../../core/ports/rate
 import { createMemoryRateLimiter, judge } from "./rate-limit.ts";
 import { type Redis, script } from "./redis.ts";
 import { limitKey } from "./redis-keys.ts";
+import { bySlot } from "./redis-slots.ts";
 
 export interface RedisRateLimiterDeps {
   readonly redis: Redis;
@@ -63,16 +64,34 @@ const toState = ({ name, limit, windowSeconds }: RateBucket, { used, endsAt, now
   resetAt: new Date(endsAt === 0 ? now + windowSeconds * 1_000 : endsAt),
 });
 
+interface Answer {
+  readonly now: Date;
+  readonly states: readonly BucketState[];
+}
+
 export const createRedisRateLimiter = ({ redis, clock, liveNodes, nowMs }: RedisRateLimiterDeps): RedisRateLimiter => {
   const local = createMemoryRateLimiter({ clock });
   let degraded = 0;
 
-  const ask = async (buckets: readonly RateBucket[], cost: number): Promise<{ readonly now: Date; readonly states: readonly BucketState[] }> => {
-    const keys = buckets.map(({ name, key }) => limitKey(name, key));
-    const [now = 0, ...windows] = numbers(
-      await redis.run(TAKE, keys, [nowMs?.() ?? 0, cost, ...buckets.flatMap(({ limit, windowSeconds }) => [limit, windowSeconds * 1_000])]),
-    );
-    return { now: new Date(now), states: buckets.map((bucket, at) => toState(bucket, { used: windows[2 * at] ?? 0, endsAt: windows[2 * at + 1] ?? 0, now })) };
+  const keyOf = ({ name, key }: RateBucket): string => limitKey(name, key);
+  /** Null unless Redis has judged by all buckets. */
+  const ask = async (buckets: readonly RateBucket[], cost: number): Promise<Answer | null> => {
+    const windows = await bySlot({ redis, keyOf }, buckets, async (some, keys) => {
+      const limits = some.flatMap(({ limit, windowSeconds }) => [limit, windowSeconds * 1_000]);
+      const [now = 0, ...found] = numbers(await redis.run(TAKE, keys, [nowMs?.() ?? 0, cost, ...limits]));
+      return some.map((bucket, at) => ({ now, state: toState(bucket, { used: found[2 * at] ?? 0, endsAt: found[2 * at + 1] ?? 0, now }) }));
+    });
+    const whole = windows.filter((window) => window !== null);
+    if (whole.length < windows.length) return null;
+    return { now: new Date(Math.max(...whole.map(({ now }) => now))), states: whole.map(({ state }) => state) };
+  };
+  // Several slots cannot be judged at once, so all are looked at before any counts. Calls that pass this together may count in one bucket and be refused by
+  // another: such a call counts although it was refused, and none passes that should not.
+  const lookThenTake = async (buckets: readonly RateBucket[], cost: number): Promise<Answer | null> => {
+    const slots = new Set(buckets.map((bucket) => redis.slotOf(keyOf(bucket))));
+    if (slots.size === 1) return ask(buckets, cost);
+    const seen = await ask(buckets, 0);
+    return seen === null || !judge(seen.states, cost, seen.now).allowed ? seen : ask(buckets, cost);
   };
   const share = (buckets: readonly RateBucket[]): readonly RateBucket[] => {
     const nodes = Math.max(1, liveNodes());
@@ -86,7 +105,7 @@ export const createRedisRateLimiter = ({ redis, clock, liveNodes, nowMs }: Redis
   return {
     take: async (buckets, cost = 1) => {
       if (buckets.length === 0) throw new Error("there is no bucket to judge by");
-      const answer = await ask(buckets, cost).catch(() => null);
+      const answer = await lookThenTake(buckets, cost);
       if (answer === null) return alone(await local.take(share(buckets), cost));
       const verdict = judge(answer.states, cost, answer.now);
       // Counts here too, so that an outage of Redis gives nobody a fresh limit.
@@ -95,7 +114,7 @@ export const createRedisRateLimiter = ({ redis, clock, liveNodes, nowMs }: Redis
     },
     peek: async (buckets) => {
       if (buckets.length === 0) return [];
-      const answer = await ask(buckets, 0).catch(() => null);
+      const answer = await ask(buckets, 0);
       return answer === null ? alone(await local.peek(share(buckets))) : answer.states;
     },
     get degraded() {

@@ -4,6 +4,7 @@ import type { SessionOwners } from "../../core/ports/agent-sessions.ts";
 import { createBatch } from "../database/batch.ts";
 import { type Redis, script } from "./redis.ts";
 import { sessionKey } from "./redis-keys.ts";
+import { bySlot } from "./redis-slots.ts";
 
 export interface RedisSessionOwnersDeps {
   readonly redis: Redis;
@@ -47,11 +48,10 @@ export const openRedisSessionOwners = ({ redis, ttlMs = TTL_MS }: RedisSessionOw
     await work.catch(() => undefined);
   };
   const change = createBatch(async (changes: readonly Change[]) => {
-    await redis.run(
-      CHANGE,
-      changes.map(({ deviceId }) => sessionKey(deviceId)),
-      [ttlMs, ...changes.flatMap(({ nodeId, epoch }) => [nodeId, epoch])],
-    );
+    await bySlot({ redis, keyOf: ({ deviceId }) => sessionKey(deviceId) }, changes, async (some, keys) => {
+      await redis.run(CHANGE, keys, [ttlMs, ...some.flatMap(({ nodeId, epoch }) => [nodeId, epoch])]);
+      return [];
+    });
     return changes.map(() => undefined);
   }, BOUNDS);
   return {

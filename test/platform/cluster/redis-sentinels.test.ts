@@ -1,6 +1,7 @@
 // With sentinels in REDIS_URL, connections lead to the master and follow it, whether it dies, stands still or is demoted.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { openRedis, openSubscriber, type Redis, type RedisSubscriber } from "../../../server/platform/cluster/redis.ts";
+import { openRedis, type Redis } from "../../../server/platform/cluster/redis.ts";
+import { openSubscriber, type RedisSubscriber } from "../../../server/platform/cluster/redis-subscriber.ts";
 import { redisPlaceOf } from "../../../server/platform/cluster/redis-urls.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
 import { type Sentinels, startSentinels } from "../../kit/stores/redis-sentinels.ts";
@@ -13,13 +14,22 @@ describe("a URL", () => {
     expect(redisPlaceOf("redis://u:p@h:1/2").at("", "")).toBe("redis://u:p@h:1/2");
   });
 
+  test("names members of a cluster, and the login for all", () => {
+    const { sentinels, members, at } = redisPlaceOf("rediss-cluster://app:p%40@r1,[::1]:7");
+    expect([sentinels, members]).toEqual([[], ["rediss://app:p%40@r1:6379", "rediss://app:p%40@[::1]:7"]]);
+    expect(at("10.0.0.5", "6380")).toBe("rediss://app:p%40@10.0.0.5:6380/");
+  });
+
   test.each([
     ["http://h", "must be a URL that begins with redis://"],
-    ["redis://h1:1,h2:2", "clusters are not supported"],
+    ["redis://h1:1,h2:2", "must be a URL that begins with redis://"],
     ["redis://h1,h2/0", "names several servers"],
     ["redis-sentinel://s1,,s2", "names a sentinel that is none: nothing"],
     ["redis-sentinel://s1:99999", "names a sentinel that is none: s1:99999"],
     ["redis-sentinel://s1?name=main", "has no parameter name"],
+    ["redis-cluster://h1,,h2", "names a member that is none: nothing"],
+    ["redis-cluster://h1/1", "a cluster has only database 0"],
+    ["redis-cluster://h1?master=main", "has no parameter master"],
   ])("%s is refused", (url, why) => expect(() => redisPlaceOf(url)).toThrow(why));
 });
 
