@@ -3,6 +3,7 @@
 
 import type { SqlTx } from "../core/events.ts";
 import type { IdempotencyStore, IdempotentCall, KnownCall } from "../core/ports/idempotency.ts";
+import { deleteByTime, type ExpiryBatch, type ExpiryStep, inRounds, stepOf } from "../core/rows/retention.ts";
 import { statement } from "../core/statements.ts";
 import type { Job } from "./jobs.ts";
 import type { SealedContext } from "./keys/sealed.ts";
@@ -46,11 +47,9 @@ const KEEP = statement(
   `insert into idempotency_keys (tenant_id, scope, fingerprint, status, answer, expires_at)
    values ($1, $2, $3, $4, $5, now() + make_interval(hours => ${LIFE_HOURS}))`,
 );
-const DELETE_EXPIRED = statement<{ readonly one: number }>(
-  "idempotency.deleteExpired",
-  `delete from idempotency_keys
-    where (tenant_id, scope) in (select tenant_id, scope from idempotency_keys where expires_at <= now() limit ${SWEEP_ROWS}) returning 1 as one`,
-);
+const DELETE_EXPIRED = statement<ExpiryStep>("idempotency.deleteByTime", deleteByTime({ table: "idempotency_keys", time: "expires_at", before: "now()" }));
+export const deleteExpiredKeys = async (sql: Pick<SqlTx, "query">, { since, limit }: ExpiryBatch): Promise<ExpiryStep> =>
+  stepOf(await sql.query(DELETE_EXPIRED, [since, limit]));
 
 export const createIdempotency = ({ db, secretBox }: IdempotencyDeps): PostgresIdempotencyStore => {
   const known = (call: IdempotentCall, { same, status, answer, created_at }: KeyRow): KnownCall =>
@@ -81,7 +80,7 @@ export const createIdempotency = ({ db, secretBox }: IdempotencyDeps): PostgresI
       {
         name: "idempotency.forget",
         everyMs: 60_000,
-        run: async () => (await db.query(DELETE_EXPIRED)).length === SWEEP_ROWS,
+        run: inRounds(SWEEP_ROWS, (batch) => deleteExpiredKeys(db, batch)),
       },
     ],
   };

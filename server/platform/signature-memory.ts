@@ -1,7 +1,9 @@
 // Used signatures: recent ones in memory and, with several nodes, in Redis; those of changes also in the database, where they survive a restart.
+
 import { createHash } from "node:crypto";
 import type { SqlTx } from "../core/events.ts";
 import type { SignatureMemory } from "../core/ports/signature-memory.ts";
+import { deleteByTime, type ExpiryBatch, type ExpiryStep, inRounds, stepOf } from "../core/rows/retention.ts";
 import { statement } from "../core/statements.ts";
 import { createRecentSet } from "../core/structures/recent-set.ts";
 import { type Redis, script } from "./cluster/redis.ts";
@@ -96,10 +98,9 @@ const INSERT_USED = statement<{ readonly one: number }>(
   `insert into used_signatures (agent_id, signature, route, expires_at) values ($1, decode($2, 'hex'), $3, now() + make_interval(secs => $4))
    on conflict do nothing returning 1 as one`,
 );
-const DELETE_EXPIRED = statement<{ readonly one: number }>(
-  "signatures.deleteExpired",
-  "delete from used_signatures where ctid in (select ctid from used_signatures where expires_at < now() limit $1) returning 1 as one",
-);
+const DELETE_EXPIRED = statement<ExpiryStep>("signatures.deleteByTime", deleteByTime({ table: "used_signatures", time: "expires_at", before: "now()" }));
+export const deleteExpiredSignatures = async (sql: Pick<SqlTx, "query">, { since, limit }: ExpiryBatch): Promise<ExpiryStep> =>
+  stepOf(await sql.query(DELETE_EXPIRED, [since, limit]));
 
 /** False: it was used before, on whichever node. `signature` is hexadecimal. */
 export type FirstUse = (use: { readonly agentId: string; readonly signature: string; readonly place: string }) => Promise<boolean>;
@@ -115,7 +116,7 @@ export const createSignatures = (db: Pick<SqlTx, "query">, memory: SignatureMemo
     {
       name: "signatures.forget",
       everyMs: 60_000,
-      run: async () => (await db.query(DELETE_EXPIRED, [SWEEP_ROWS])).length === SWEEP_ROWS,
+      run: inRounds(SWEEP_ROWS, (batch) => deleteExpiredSignatures(db, batch)),
     },
   ] satisfies readonly Job[],
 });

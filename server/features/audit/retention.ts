@@ -21,7 +21,7 @@ export const createRetention = ({ db, clock, signer, keepDays }: RetentionDeps):
   const forget = async (tenantId: string, before: Date): Promise<void> =>
     db.tx(async (tx) => {
       const chain = await lockChain(tx, tenantId);
-      const last = await lastOld(tx, tenantId, { before, limit: BATCH });
+      const last = await lastOld(tx, tenantId, { after: chain.anchorSequence, before, limit: BATCH });
       if (!signer.isSigned(chain) || last === undefined) return void broken.add(tenantId);
       const next = { ...chain, anchorSequence: last.sequence, anchorHash: last.hash };
       await deleteUpTo(tx, next, signer.sign(next));

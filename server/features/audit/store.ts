@@ -177,18 +177,25 @@ const LOGGED_TENANTS = statement<{ readonly id: string }>(
 /** The tenants with an end of a chain and those with records, so that a log whose end was removed is found. */
 export const loggedTenants = async (db: SqlTx): Promise<readonly string[]> => (await db.query(LOGGED_TENANTS)).map(({ id }) => id);
 
-/** A tenant with records from before that time; null when there is none. */
-export const findTenantWithOld = async (db: Clients, before: Date, except: readonly string[]): Promise<string | null> =>
-  (await db.system.auditLog.findFirst({ where: { at: { lt: before }, tenantId: { notIn: [...except] } }, select: { tenantId: true } }))?.tenantId ?? null;
+// Looks at the first record behind each anchor: what was deleted lies before it.
+const FIND_TENANT_WITH_OLD = statement<{ readonly id: string }>(
+  "audit.findTenantWithOld",
+  `select c.tenant_id as id from audit_chains c
+    where c.tenant_id <> all($2::text[])
+      and (select a.at from audit_logs a where a.tenant_id = c.tenant_id and a.sequence > c.anchor_sequence order by a.sequence limit 1) < $1::timestamptz limit 1`,
+);
+/** A tenant whose log begins with records from before that time; null when there is none. */
+export const findTenantWithOld = async (db: SqlTx, before: Date, except: readonly string[]): Promise<string | null> =>
+  (await db.query(FIND_TENANT_WITH_OLD, [before, except]))[0]?.id ?? null;
 
 /** The newest record of the log's beginning that is as old; undefined when the oldest one is younger. */
 export const lastOld = async (
   db: Clients,
   tenantId: string,
-  { before, limit }: { readonly before: Date; readonly limit: number },
+  { after, before, limit }: { readonly after: number; readonly before: Date; readonly limit: number },
 ): Promise<Pick<SealedRow, "sequence" | "hash"> | undefined> => {
   const rows = await db.system.auditLog.findMany({
-    where: { tenantId },
+    where: { tenantId, sequence: { gt: after } },
     orderBy: { sequence: "asc" },
     take: limit,
     select: { sequence: true, hash: true, at: true },

@@ -1,7 +1,9 @@
 // Rows of security events: written in batches with a bound per tenant, type and day, and read by the rules.
+
 import { factsOf, type SecurityEventType } from "../../../protocol/index.ts";
 import type { SqlTx } from "../../core/events.ts";
 import { newId } from "../../core/ids.ts";
+import { deleteByTime, type ExpiryBatch, type ExpiryStep, stepOf } from "../../core/rows/retention.ts";
 import { statement } from "../../core/statements.ts";
 import type { Counted } from "./watch.ts";
 
@@ -87,24 +89,18 @@ const SUM = statement<{ readonly total: number }>(
 export const sumSince = async (sql: SqlTx, { tenantId, type, entityType, entityId }: TakenEvent, since: Date): Promise<number> =>
   (await sql.query(SUM, [tenantId, type, entityType, entityId, since]))[0]?.total ?? 0;
 
-const DELETE_OLD = statement<{ readonly one: number }>(
-  "security.deleteOldEvents",
-  `delete from security_events where event_id in (select event_id from security_events where last_at < now() - make_interval(days => $1) order by last_at limit $2)
-   returning 1 as one`,
-);
-const DELETE_OLD_ALERTS = statement<{ readonly one: number }>(
-  "security.deleteOldAlerts",
-  `delete from security_alerts where alert_id in (select alert_id from security_alerts where resolved_at < now() - make_interval(days => $1) order by resolved_at limit $2)
-   returning 1 as one`,
-);
-
 const EVENT_DAYS = 30;
 const ALERT_DAYS = 180;
-const BATCH = 1_000;
+const DELETE_OLD = statement<ExpiryStep>(
+  "security.deleteOldEvents",
+  deleteByTime({ table: "security_events", time: "last_at", before: `now() - interval '${EVENT_DAYS} days'` }),
+);
+const DELETE_OLD_ALERTS = statement<ExpiryStep>(
+  "security.deleteOldAlerts",
+  deleteByTime({ table: "security_alerts", time: "resolved_at", before: `now() - interval '${ALERT_DAYS} days'` }),
+);
 
-/** True while there is more. */
-export const deleteOld = async (sql: SqlTx): Promise<boolean> => {
-  const events = await sql.query(DELETE_OLD, [EVENT_DAYS, BATCH]);
-  const alerts = await sql.query(DELETE_OLD_ALERTS, [ALERT_DAYS, BATCH]);
-  return events.length === BATCH || alerts.length === BATCH;
-};
+export const deleteOldSecurityEvents = async (sql: SqlTx, { since, limit }: ExpiryBatch): Promise<ExpiryStep> =>
+  stepOf(await sql.query(DELETE_OLD, [since, limit]));
+export const deleteOldSecurityAlerts = async (sql: SqlTx, { since, limit }: ExpiryBatch): Promise<ExpiryStep> =>
+  stepOf(await sql.query(DELETE_OLD_ALERTS, [since, limit]));

@@ -1,4 +1,5 @@
 // Security: writes down what looks like an attack, raises alerts by rules, and blocks whom people and rules name.
+
 import { contract, mayBlock, type SecurityAlert } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
@@ -9,6 +10,7 @@ import { newId } from "../../core/ids.ts";
 import { pageWithActors, withActor } from "../../core/people/actors.ts";
 import type { PubSub } from "../../core/ports/pub-sub.ts";
 import { type Blocks, INSTALLATION } from "../../core/ports/security.ts";
+import { inRounds } from "../../core/rows/retention.ts";
 import { actorOf, type SystemScope } from "../../core/scope.ts";
 import { LOCK } from "../../core/statements.ts";
 import type { Job } from "../../platform/jobs.ts";
@@ -18,7 +20,7 @@ import { countBlocked, pageOfBlocked } from "./block-rows.ts";
 import { createBlockedSet } from "./blocked-set.ts";
 import { type BlockBook, createBlocks, installationScope } from "./blocks.ts";
 import { createEvaluate } from "./evaluate.ts";
-import { deleteOld, writeEvents } from "./event-rows.ts";
+import { deleteOldSecurityAlerts, deleteOldSecurityEvents, writeEvents } from "./event-rows.ts";
 import { createRanks, type RanksDeps } from "./ranks.ts";
 import { countSecurityRules, deleteSecurityRule, findSecurityRule, insertSecurityRule, isBuiltIn, listRules, writeRule } from "./rules.ts";
 import { changeAlert, findSecurityAlert, pageOfEvents, pageOfSecurityAlerts, readMetrics } from "./store.ts";
@@ -44,6 +46,8 @@ export interface SecurityFeature extends Feature<typeof contract.security> {
 
 const FLUSH_EVERY_MS = 1_000;
 const FLUSH_ROWS = 500;
+const FORGET_EVERY_MS = 600_000;
+const FORGET_ROWS = 1_000;
 const MAX_RULES = 50;
 
 export const createSecurity = (deps: SecurityDeps): SecurityFeature => {
@@ -69,7 +73,8 @@ export const createSecurity = (deps: SecurityDeps): SecurityFeature => {
     jobs: [
       { name: "security.flush", everyMs: FLUSH_EVERY_MS, run: flush },
       createEvaluate({ ...deps, blocks }),
-      { name: "security.forget", everyMs: 600_000, run: () => deleteOld(db) },
+      { name: "security.forget", everyMs: FORGET_EVERY_MS, run: inRounds(FORGET_ROWS, (batch) => deleteOldSecurityEvents(db, batch)) },
+      { name: "security.forget-alerts", everyMs: FORGET_EVERY_MS, run: inRounds(FORGET_ROWS, (batch) => deleteOldSecurityAlerts(db, batch)) },
       ...blocks.jobs,
     ],
     gauges: [

@@ -6,6 +6,7 @@ import type { Clock } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Handlers } from "../../core/feature.ts";
 import { becomeLeader } from "../../core/leader-election.ts";
+import { inRounds } from "../../core/rows/retention.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/database/db.ts";
 import type { Job } from "../../platform/jobs.ts";
@@ -65,6 +66,9 @@ export const createMetricHistory = ({ db, clock, deviceStates, deviceIds, metric
       };
     },
   };
+  const retention = (["devices", "tenants"] as const).flatMap((of) =>
+    STEPS.map((step) => inRounds(FORGET_ROWS, (batch) => forgetMetrics(db, { of, step, keepSeconds: metricRetention[step] }, batch))),
+  );
   const jobs: readonly Job[] = [
     // One batch in one transaction; true asks for the next at once.
     {
@@ -86,9 +90,9 @@ export const createMetricHistory = ({ db, clock, deviceStates, deviceIds, metric
       name: "metrics.retention",
       everyMs: FORGET_EVERY_MS,
       run: async () => {
-        let most = 0;
-        for (const step of STEPS) most = Math.max(most, await forgetMetrics(db, { step, keepSeconds: metricRetention[step], limit: FORGET_ROWS }));
-        return most === FORGET_ROWS;
+        let more = false;
+        for (const runBatch of retention) more = (await runBatch()) || more;
+        return more;
       },
     },
   ];

@@ -1,10 +1,12 @@
 // Traces: takes spans over OTLP, adds the gateway's own, and shows a trace from the portal's call through the queue to the agent's ack.
+
 import { contract, TRACE_LIMITS, type Trace, type TraceSpan } from "../../../protocol/index.ts";
 import { isLimited } from "../../core/access.ts";
 import { implement } from "../../core/feature.ts";
 import type { CommandHistory } from "../../core/ports/command-history.ts";
 import type { TenantLookup } from "../../core/ports/lookups.ts";
 import type { OwnSpans } from "../../core/ports/trace.ts";
+import { inRounds } from "../../core/rows/retention.ts";
 import type { SystemScope, TenantScope } from "../../core/scope.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
 import { withCommands } from "./command-spans.ts";
@@ -141,15 +143,8 @@ export const createTraces = ({ db, clock, plan, ownSpans, tenants, devices, comm
     }),
     jobs: [
       job,
-      {
-        name: "traces.forget",
-        everyMs: FORGET_EVERY_MS,
-        run: async () => {
-          if (await forgetTraces(db)) return true;
-          await forgetNames(db);
-          return false;
-        },
-      },
+      { name: "traces.forget", everyMs: FORGET_EVERY_MS, run: inRounds(1, (batch) => forgetTraces(db, batch)) },
+      { name: "traces.forget-names", everyMs: FORGET_EVERY_MS, run: () => forgetNames(db) },
     ],
     gauges: meters.gauges,
     flush,

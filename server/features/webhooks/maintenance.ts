@@ -1,5 +1,5 @@
 // Keeps the log of deliveries within its retention, and tells the people who run the installation how deliveries fare.
-import { secondsFromNow } from "../../core/clock.ts";
+import { DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import type { FindStuck } from "../../core/people/stuck.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { FeatureGauge } from "../../platform/telemetry/metrics.ts";
@@ -35,7 +35,7 @@ const createForgetDeleted =
     return more;
   };
 
-const createForgetOld = ({ db, plan, keepDays }: MaintenanceDeps) => {
+const createForgetOld = ({ db, plan, clock, keepDays }: MaintenanceDeps) => {
   let after = "";
   /** A part of the webhooks in each run; true when there may be more to do. */
   return async (): Promise<boolean> => {
@@ -44,8 +44,9 @@ const createForgetOld = ({ db, plan, keepDays }: MaintenanceDeps) => {
     let more = some.length === WEBHOOKS;
     for (const { tenantId, webhookId, tenant } of some) {
       const own = plan.limitsOf({ plan: tenant.plan, limitOverrides: tenant.limitOverrides as Record<string, number | null> })["eventRetentionDays"]; // as: checked when it was set
-      const days = Math.min(MAX_DAYS, keepDays, own ?? MAX_DAYS);
-      while ((await deleteOldDeliveries(db, { tenantId, webhookIds: [webhookId], days, limit: ROWS })) === ROWS) more = true;
+      const before = secondsFromNow(-Math.min(MAX_DAYS, keepDays, own ?? MAX_DAYS) * DAY_SECONDS, clock.now());
+      const old = { tenantId, webhookId, before, limit: ROWS };
+      for (let place = await deleteOldDeliveries(db, old); place !== null; place = await deleteOldDeliveries(db, { ...old, after: place })) more = true;
     }
     after = some.length === WEBHOOKS ? (some.at(-1)?.webhookId ?? "") : "";
     return more;

@@ -1,10 +1,10 @@
 // A Redis Cluster as one Redis: a connection to each master for commands, and one to each master that carries a subscription. The client's own cluster is
 // not used, because it reconnects with queues and waits that have no bound.
-import { openRedis, type Redis, runScript } from "./redis.ts";
+import { evalScript, openRedis, type Redis } from "./redis.ts";
 import type { RedisDeps } from "./redis-link.ts";
 import { clusterSlotOf } from "./redis-slots.ts";
 import { type OnMessage, openSubscriber, type RedisSubscriber } from "./redis-subscriber.ts";
-import { type Address, openTopology, type RedisTopology } from "./redis-topology.ts";
+import { type MasterAddress, openTopology, type RedisTopology } from "./redis-topology.ts";
 import { redisPlaceOf } from "./redis-urls.ts";
 
 export interface RedisCluster {
@@ -15,7 +15,7 @@ export interface RedisCluster {
 const nobody = (): Error => new Error("no master of the Redis Cluster is known for this key");
 
 /** Where a member says that the key is: for good, or while its slot moves. */
-const redirectOf = (error: unknown): { readonly to: Address; readonly moves: boolean } | null => {
+const redirectOf = (error: unknown): { readonly to: MasterAddress; readonly moves: boolean } | null => {
   const [, kind, to] = /^(MOVED|ASK) \d+ (\S+:\d+)$/.exec(error instanceof Error ? error.message : "") ?? [];
   // A member without a name says only the port; the topology knows more.
   return to === undefined || to.startsWith(":") ? null : { to, moves: kind === "ASK" };
@@ -31,13 +31,13 @@ interface Link {
 }
 
 /** One connection to each master, opened and closed as masters come and go. */
-const openLinks = <L extends Link>(topology: RedisTopology, open: (address: Address) => L) => {
-  const links = new Map<Address, L>();
+const openLinks = <L extends Link>(topology: RedisTopology, open: (address: MasterAddress) => L) => {
+  const links = new Map<MasterAddress, L>();
   const hooks: (() => void)[] = [];
   const connected = (): void => {
     for (const hook of hooks) hook();
   };
-  const to = (address: Address): L => {
+  const to = (address: MasterAddress): L => {
     const known = links.get(address);
     if (known !== undefined) return known;
     const link = open(address);
@@ -69,7 +69,7 @@ const openLinks = <L extends Link>(topology: RedisTopology, open: (address: Addr
 interface ClusterPart {
   readonly topology: RedisTopology;
   /** For one master. */
-  readonly depsOf: (address: Address) => RedisDeps;
+  readonly depsOf: (address: MasterAddress) => RedisDeps;
 }
 
 const openCommands = ({ topology, depsOf }: ClusterPart): Redis => {
@@ -102,7 +102,7 @@ const openCommands = ({ topology, depsOf }: ClusterPart): Redis => {
       return masters.connected;
     },
     command: (...words) => send(words[1] ?? "", words),
-    run: (given, keys, values) => runScript((...words) => send(keys[0] ?? "", words), given, keys, values),
+    run: (given, keys, values) => evalScript((...words) => send(keys[0] ?? "", words), given, keys, values),
     publish: async (channel, text) => Number(await send(channel, ["SPUBLISH", channel, text])),
     slotOf: clusterSlotOf,
     onConnected: masters.onConnected,
@@ -116,7 +116,7 @@ const openCommands = ({ topology, depsOf }: ClusterPart): Redis => {
 const openSubscriptions = ({ topology, depsOf }: ClusterPart, onMessage: OnMessage): RedisSubscriber => {
   const ears = openLinks(topology, (address) => openSubscriber({ ...depsOf(address), onMessage, sharded: true }));
   /** The master that each channel is subscribed at; null while none is known. */
-  const places = new Map<string, Address | null>();
+  const places = new Map<string, MasterAddress | null>();
   const hooks: (() => void)[] = [];
   const place = async (channel: string): Promise<void> => {
     const [before, now] = [places.get(channel) ?? null, topology.masterOf(channel)];
@@ -157,7 +157,7 @@ const openSubscriptions = ({ topology, depsOf }: ClusterPart, onMessage: OnMessa
 /** One Redis as a cluster is one: commands and subscriptions over connections of their own. Opens at once, also while nobody answers. */
 export const openRedisCluster = (deps: RedisDeps): RedisCluster => {
   const topology = openTopology({ place: redisPlaceOf(deps.url), onError: deps.onError });
-  const depsOf = (address: Address): RedisDeps => ({
+  const depsOf = (address: MasterAddress): RedisDeps => ({
     ...deps,
     url: topology.urlOf(address),
     onError: (error) => {

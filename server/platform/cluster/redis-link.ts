@@ -25,7 +25,7 @@ export interface RedisDeps {
 
 export type Client = ReturnType<typeof createClient>;
 
-export interface Link {
+export interface RedisLink {
   readonly live: Client | null;
   lose(client: Client, cause: unknown): void;
   close(): void;
@@ -83,7 +83,10 @@ export interface LinkHooks {
 }
 
 /** Keeps one connection open. */
-export const openLink = ({ url, name, onError, settings }: RedisDeps & { readonly settings: RedisSettings }, { prepare, ready, idle }: LinkHooks): Link => {
+export const openLink = (
+  { url, name, onError, settings }: RedisDeps & { readonly settings: RedisSettings },
+  { prepare, ready, idle }: LinkHooks,
+): RedisLink => {
   const { connectTimeoutMs, maxWaiting, retryBaseMs, retryCapMs } = settings;
   const place = redisPlaceOf(url);
   const state: { current: Client | null; live: Client | null; failures: number; closed: boolean; timer?: NodeJS.Timeout } = {

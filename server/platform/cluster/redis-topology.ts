@@ -5,15 +5,15 @@ import { askRedis } from "./redis-link.ts";
 import { clusterSlotOf } from "./redis-slots.ts";
 import type { RedisPlace } from "./redis-urls.ts";
 
-/** Host and port as the cluster names them. */
-export type Address = string;
+/** A host and port as the cluster names them. */
+export type MasterAddress = string;
 
 export interface RedisTopology {
   /** The masters that hold slots; none until a member has answered. */
-  readonly masters: ReadonlySet<Address>;
+  readonly masters: ReadonlySet<MasterAddress>;
   /** Null until a member has answered, or while nobody holds the slot. */
-  masterOf(key: string): Address | null;
-  urlOf(address: Address): string;
+  masterOf(key: string): MasterAddress | null;
+  urlOf(address: MasterAddress): string;
   /** Asks soon; a second call before that changes nothing. */
   refresh(): void;
   /** Calls the hook after each change. */
@@ -34,13 +34,13 @@ interface TopologySettings {
 }
 
 const SETTINGS: TopologySettings = { refreshEveryMs: 10_000, soonMs: 500 };
-/** Of many members so many are enough to tell what most know. */
+/** Enough to tell what most know, however many there are. */
 const MAX_ASKED = 9;
 
 interface Range {
   readonly from: number;
   readonly to: number;
-  readonly address: Address;
+  readonly address: MasterAddress;
 }
 
 /** A member that does not know its own name means the one under which it was asked. */
@@ -67,10 +67,10 @@ export const openTopology = ({ place, onError, settings }: TopologyDeps): RedisT
   const { refreshEveryMs, soonMs } = { ...SETTINGS, ...settings };
   const hooks: (() => void)[] = [];
   let ranges: readonly Range[] = [];
-  let masters: ReadonlySet<Address> = new Set();
+  let masters: ReadonlySet<MasterAddress> = new Set();
   const state = { asking: false, again: false, failed: false, closed: false };
 
-  const urlOf = (address: Address): string => {
+  const urlOf = (address: MasterAddress): string => {
     const at = address.lastIndexOf(":");
     return place.at(address.slice(0, at), address.slice(at + 1));
   };

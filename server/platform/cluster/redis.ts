@@ -34,7 +34,7 @@ const refusesWrites = (error: unknown): boolean => error instanceof Error && err
 const isUnknownScript = (error: unknown): boolean => error instanceof Error && error.message.startsWith("NOSCRIPT");
 
 /** Sends the digest of a script; its source follows if Redis does not know it. */
-export const runScript = async (
+export const evalScript = async (
   send: (...words: readonly string[]) => Promise<unknown>,
   { source, digest }: Script,
   keys: readonly string[],
@@ -97,7 +97,7 @@ export const openRedis = (deps: RedisDeps): Redis => {
       return link.live !== null;
     },
     command,
-    run: (given, keys, values) => runScript(command, given, keys, values),
+    run: (given, keys, values) => evalScript(command, given, keys, values),
     publish: async (channel, text) => Number(await command("PUBLISH", channel, text)),
     slotOf: () => 0,
     onConnected: (hook) => void hooks.push(hook),

@@ -2,6 +2,7 @@
 
 import type { DispatchedEvent, Emit, SqlTx } from "../../core/events.ts";
 import { dispatchedOf, EVENT_COLUMNS, type EventRow, eventColumns, eventSource, INSERT_EVENTS, toEvent } from "../../core/rows/event-rows.ts";
+import { type ExpiryBatch, type ExpiryStep, stepOf } from "../../core/rows/retention.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import { statement } from "../../core/statements.ts";
 import type { Db } from "../database/db.ts";
@@ -73,13 +74,14 @@ const FIND_WAITING = statement<{ readonly tenant_id: string; readonly event_id: 
 /** The tenants whose events wait for longer, with their oldest one. */
 export const findWaiting = (db: Pick<Db, "query">, afterSeconds: number, limit: number) => db.query(FIND_WAITING, [COUNTED_UP_TO, afterSeconds, limit]);
 
-// The newest event of each tenant stays: its dispatch holds the last sequence number, and without that numbering would restart.
-const DELETE_OLD = statement<{ readonly deleted: number }>(
+// The newest event of each tenant stays: its dispatch holds the last sequence number, and without that numbering would restart. Its order makes the search for
+// it use the index: one that only asks whether there is a newer one reads the table from its beginning.
+const DELETE_OLD = statement<ExpiryStep>(
   "outbox.deleteOldEvents",
   `with old as (
      select o.tenant_id, o.last_sequence, o.positions, o.dispatched_at,
-            exists (select from outbox_dispatches n where n.tenant_id = o.tenant_id and n.last_sequence > o.last_sequence) as followed
-       from outbox_dispatches o where o.dispatched_at < now() - $1 * interval '1 day' order by o.dispatched_at
+            (select n.last_sequence from outbox_dispatches n where n.tenant_id = o.tenant_id order by n.last_sequence desc limit 1) > o.last_sequence as followed
+       from outbox_dispatches o where o.dispatched_at >= $3::timestamptz and o.dispatched_at < now() - $1 * interval '1 day' order by o.dispatched_at
    ), due as (
      select *, sum(cardinality(positions)) over (order by dispatched_at, tenant_id, last_sequence) - cardinality(positions) as before
        from (select tenant_id, last_sequence, dispatched_at, followed, case when followed then positions else trim_array(positions, 1) end as positions
@@ -92,12 +94,12 @@ const DELETE_OLD = statement<{ readonly deleted: number }>(
    ), deleted as (
      delete from outbox_events e using due, unnest(due.positions) as p(position) where e.position = p.position and due.before < $2
    )
-   select coalesce(sum(cardinality(positions)), 0)::int as deleted from due where before < $2`,
+   select coalesce(sum(cardinality(positions)), 0)::int as looked, max(dispatched_at) as last from due where before < $2`,
 );
 
-/** How many events it deleted: at least `limit` if there are so many. */
-export const deleteOldEvents = async (db: Pick<Db, "query">, { keepDays, limit }: { readonly keepDays: number; readonly limit: number }): Promise<number> =>
-  (await db.query(DELETE_OLD, [keepDays, limit]))[0]?.deleted ?? 0;
+/** Looks at as many events as the limit says or, to the end of a dispatch, some more. */
+export const deleteOldEvents = async (db: Pick<Db, "query">, keepDays: number, { since, limit }: ExpiryBatch): Promise<ExpiryStep> =>
+  stepOf(await db.query(DELETE_OLD, [keepDays, limit, since]));
 
 const DELETE_DISPATCHED = statement<{ readonly deleted: number }>(
   "outbox.deleteDispatched",

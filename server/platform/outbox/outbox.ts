@@ -1,9 +1,11 @@
 // Transactional outbox: an event is written in the transaction of its cause and dispatched after the commit, in order, at least once.
 // The relay takes what waits and keeps no cursor, so it never skips a transaction that commits late.
+
 import type { Tx } from "../../core/database.ts";
 import type { DispatchedEvent, Emit } from "../../core/events.ts";
 import { becomeLeader } from "../../core/leader-election.ts";
 import type { FindStuck } from "../../core/people/stuck.ts";
+import { inRounds } from "../../core/rows/retention.ts";
 import { runAs, Work } from "../../core/work.ts";
 import type { Db } from "../database/db.ts";
 import type { Job } from "../jobs.ts";
@@ -114,7 +116,7 @@ export const createOutbox = ({ db, onError, settings: given }: OutboxDeps): Outb
       {
         name: "outbox.retention",
         everyMs: settings.retentionEveryMs,
-        run: async () => (await deleteOldEvents(db, { keepDays: settings.keepDays, limit: settings.retentionBatch })) >= settings.retentionBatch,
+        run: inRounds(settings.retentionBatch, (batch) => deleteOldEvents(db, settings.keepDays, batch)),
       },
     ],
     consume: (name, consumer) => void consumers.push({ name, consumer }),

@@ -1,4 +1,5 @@
 // What events leave behind is kept for its time and no longer: each job deletes what is too old, and nothing else.
+import { encodeTime } from "ulid";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { newId } from "../../../server/core/ids.ts";
 import { startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
@@ -34,10 +35,12 @@ const newWebhook = async (tenant: TestTenant): Promise<string> => {
   const body = { url: `http://127.0.0.2:8080/${newId("x")}`, events: ["fleet.*"] };
   return (await world.call(await tenant.user("owner"), "POST", "/v1/webhooks", { body })).body.data.webhookId;
 };
+/** An id of an event that happened so long ago. */
+const eventAt = (age: number): string => `evt_${encodeTime(Date.now() - age, 10)}${newId("evt").slice(-16)}`;
 /** The name stands as the event's type, where a test sees it again. */
 const delivery = ({ tenantId }: TestTenant, webhookId: string, [name, status, age]: readonly [string, string, number]) =>
   insert("webhook_deliveries", {
-    ...{ delivery_id: newId("whd"), tenant_id: tenantId, webhook_id: webhookId, event_id: newId("evt"), event_type: name, subject_id: "s" },
+    ...{ delivery_id: newId("whd"), tenant_id: tenantId, webhook_id: webhookId, event_id: eventAt(age), event_type: name, subject_id: "s" },
     ...{ position: 1, status, body: "{}", created_at: ago(age) },
   });
 
@@ -46,11 +49,11 @@ test("deliveries go with the days of their tenant's plan once they are over, and
   await world.sql.query("update tenants set limit_overrides = limit_overrides || '{\"eventRetentionDays\": 3}' where tenant_id = $1", [short.tenantId]);
   const [shortHook, longHook] = [await newWebhook(short), await newWebhook(long)];
   for (const status of ["succeeded", "exhausted", "cancelled", "blocked"]) {
-    await delivery(short, shortHook, [`old ${status}`, status, 3 * DAY + HOUR]);
+    await delivery(short, shortHook, [`old ${status}`, status, 3 * DAY + 2 * HOUR]);
     await delivery(short, shortHook, [`young ${status}`, status, 3 * DAY - HOUR]);
   }
   for (const status of ["pending", "retrying"]) await delivery(short, shortHook, [`waits as ${status}`, status, 40 * DAY]);
-  await delivery(long, longHook, ["old elsewhere", "succeeded", 30 * DAY + HOUR]);
+  await delivery(long, longHook, ["old elsewhere", "succeeded", 30 * DAY + 2 * HOUR]);
   await delivery(long, longHook, ["young elsewhere", "succeeded", 30 * DAY - HOUR]);
   await runJob("webhooks.forgetOld");
   expect(await left("webhook_deliveries", "event_type", short)).toEqual([
@@ -156,7 +159,7 @@ test("security events go after 30 days, their alerts 180 days after their end", 
       ...{ ...about, alert_id: newId("sal"), rule_id: newId("srl"), entity_id: name, count: 1, last_event_at: ago(300 * DAY), created_at: ago(300 * DAY) },
       ...{ status: resolvedAt === null ? "open" : "resolved", resolved_at: resolvedAt },
     });
-  await runJob("security.forget");
+  for (const name of ["security.forget", "security.forget-alerts"]) await runJob(name);
   expect(await left("security_events", "entity_id", tenant)).toEqual(["young"]);
   expect(await left("security_alerts", "entity_id", tenant)).toEqual(["open", "young"]);
 });
@@ -173,7 +176,7 @@ test("a trace that is over leaves another tenant's trace of the same id alone, a
   ] as const)
     await insert("trace_operations", { tenant_id: tenant.tenantId, service, operation, last_seen_at: ago(age) });
   for (const days of [1, 4]) await insert("trace_usage", { tenant_id: tenant.tenantId, day: today - days, spans: days });
-  await runJob("traces.forget");
+  for (const name of ["traces.forget", "traces.forget-names"]) await runJob(name);
   expect(await readTrace(world, tenant.apiKey, traceId)).toBe(null);
   expect(await left("trace_spans", "span_id", tenant)).toEqual([]);
   expect((await readTrace(world, other.apiKey, traceId)).spans).toHaveLength(2);

@@ -1,12 +1,12 @@
 // Lists of commands: a device's, the tenant's, some by their ids; and their counts.
 import type { CommandStatus } from "../../../../protocol/index.ts";
 import { limitsValue, withinLimits } from "../../../core/access.ts";
+import { idSince, oldestId } from "../../../core/id-times.ts";
 import { WALK_ROWS } from "../../../core/rows/walk.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 import type { Db } from "../../../platform/database/db.ts";
 import { ALL_COLUMNS, ENDED_COLUMNS, LIGHT_COLUMNS, OPEN_COLUMNS, WITH_COMMAND } from "./columns.ts";
-import { idSince, OLDEST_ID } from "./id-times.ts";
 import { type CommandRow, type DbRow, toRow } from "./rows.ts";
 
 export interface CommandFilter {
@@ -163,7 +163,7 @@ export const listAllCommands = async (
   filter: TenantCommandFilter,
   { after, limit }: { readonly after: string | number | null; readonly limit: number },
 ): Promise<Walked<NamedRow, string | number>> => {
-  const from = filter.since === undefined ? OLDEST_ID : idSince(Date.parse(filter.since));
+  const from = filter.since === undefined ? oldestId("cmd") : idSince("cmd", Date.parse(filter.since));
   const { order = "newest", blocked = null, deviceId = null, open } = filter;
   const limits = limitsValue(scope);
   const isFiltered = [filter.status, filter.type, filter.createdBy, filter.since, open, blocked ?? undefined, limits ?? undefined].some(
@@ -219,7 +219,7 @@ export interface CommandCounts {
 const DAY_MS = 86_400_000;
 
 export const summarizeCommands = async (db: Db, scope: SystemScope, now: Date, looksAt = WALK_ROWS): Promise<CommandCounts> => {
-  const rows = await db.query(SUMMARIZE, [scope.tenantId, idSince(now.getTime() - DAY_MS), limitsValue(scope), looksAt]);
+  const rows = await db.query(SUMMARIZE, [scope.tenantId, idSince("cmd", now.getTime() - DAY_MS), limitsValue(scope), looksAt]);
   const countsOf = (isOpen: boolean) =>
     Object.fromEntries(rows.flatMap(({ status, open, count }) => (open === isOpen && status !== null ? [[status, count]] : [])));
   return {

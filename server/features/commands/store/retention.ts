@@ -1,9 +1,9 @@
 // Deletes commands that ended long ago, in small batches and on one node at a time. A round goes through the primary key, tenant by tenant, and each batch
 // begins behind the one before: what was deleted stays in its pages until a vacuum, and nobody walks over it again.
 import type { SqlTx } from "../../../core/events.ts";
+import { idSince, oldestId } from "../../../core/id-times.ts";
 import { becomeLeader } from "../../../core/leader-election.ts";
 import { statement } from "../../../core/statements.ts";
-import { idSince, OLDEST_ID } from "./id-times.ts";
 
 /** How far a round has come. */
 export interface RetentionPlace {
@@ -47,10 +47,10 @@ export interface RetentionStep {
 
 export const deleteEnded = async (tx: SqlTx, { place, before, limit }: RetentionBatch): Promise<RetentionStep> => {
   if (!(await becomeLeader(tx, "commandRetention"))) return { next: null, deleted: 0 };
-  const until = idSince(before.getTime());
+  const until = idSince("cmd", before.getTime());
   if (place.after === null) {
     const [tenant] = await tx.query(FIND_TENANT, [place.tenantId, until]);
-    return { next: tenant === undefined ? null : { ...tenant, after: OLDEST_ID }, deleted: 0 };
+    return { next: tenant === undefined ? null : { ...tenant, after: oldestId("cmd") }, deleted: 0 };
   }
   const [batch] = await tx.query(DELETE_ENDED, [place.tenantId, place.after, until, limit, before]);
   if (batch === undefined) throw new Error("the query returned no row");

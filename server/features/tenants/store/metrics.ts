@@ -1,5 +1,6 @@
 // Statements of the metrics. Presence keeps each device's newest report; once a minute the roll-up adds these up in batches, so heartbeats pay nothing.
 import type { DispatchedEvent, SqlTx } from "../../../core/events.ts";
+import { deleteByTime, type ExpiryBatch, type ExpiryStep, stepOf } from "../../../core/rows/retention.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 
@@ -106,20 +107,19 @@ const COUNT_EVENTS = statement(
 export const countEvents = (tx: SqlTx, events: readonly DispatchedEvent[]): Promise<unknown> =>
   tx.query(COUNT_EVENTS, [events.map(({ tenantId }) => tenantId)]);
 
-const forget = (table: string): string =>
-  `delete from ${table} where ctid = any(array(select ctid from ${table} where step_seconds = $1 and at < now() - make_interval(secs => $2) limit $3)) returning 1 as one`;
-const FORGET_DEVICES = statement<{ readonly one: number }>("metrics.forgetDevices", forget("device_metrics"));
-const FORGET_TENANTS = statement<{ readonly one: number }>("metrics.forgetTenants", forget("tenant_metrics"));
-
-/** How many rows it deleted of the table that had most. */
-export const forgetMetrics = async (
-  tx: SqlTx,
-  { step, keepSeconds, limit }: { readonly step: number; readonly keepSeconds: number; readonly limit: number },
-) => {
-  const counts = [];
-  for (const text of [FORGET_DEVICES, FORGET_TENANTS]) counts.push((await tx.query(text, [step, keepSeconds, limit])).length);
-  return Math.max(...counts);
+const forget = (table: string): string => deleteByTime({ table, time: "at", of: "step_seconds = $3", before: "now() - make_interval(secs => $4)" });
+const FORGET = {
+  devices: statement<ExpiryStep>("metrics.forgetDevices", forget("device_metrics")),
+  tenants: statement<ExpiryStep>("metrics.forgetTenants", forget("tenant_metrics")),
 };
+
+export interface OldMetrics {
+  readonly of: keyof typeof FORGET;
+  readonly step: number;
+  readonly keepSeconds: number;
+}
+export const forgetMetrics = async (tx: SqlTx, { of, step, keepSeconds }: OldMetrics, { since, limit }: ExpiryBatch): Promise<ExpiryStep> =>
+  stepOf(await tx.query(FORGET[of], [since, limit, step, keepSeconds]));
 
 /** Rows of one step, from and until a time. */
 export interface Source {

@@ -1,4 +1,5 @@
 // Rows that are over, and figures over all tenants.
+import { idSince, oldestId } from "../../../core/id-times.ts";
 import { statement } from "../../../core/statements.ts";
 import type { Sql } from "../../../platform/database/db.ts";
 
@@ -39,15 +40,31 @@ const FIND_LATE = statement<LateEndpoint>(
 /** Endpoints that have been due for longer and that no node has. */
 export const findLate = (db: Query, afterSeconds: number, limit: number): Promise<readonly LateEndpoint[]> => db.query(FIND_LATE, [afterSeconds, limit]);
 
-const DELETE_OLD = statement<{ readonly delivery_id: string }>(
+// A delivery is not older than its event, so the ids end the search before the younger ones.
+const DELETE_OLD = statement<{ readonly looked: number; readonly last: string | null }>(
   "webhooks.deleteOld",
-  `delete from webhook_deliveries where delivery_id in (
-     select delivery_id from webhook_deliveries
-      where tenant_id = $1 and webhook_id = any($2::text[]) and status not in ('pending', 'retrying') and created_at < now() - make_interval(days => $3)
-      order by event_id limit $4)
-   returning delivery_id`,
+  `with old as materialized (
+     select ctid as place, event_id from webhook_deliveries
+      where tenant_id = $1 and webhook_id = $2 and event_id > $3 and event_id < $4 and created_at < $5 and status not in ('pending', 'retrying')
+      order by event_id limit $6),
+   gone as (delete from webhook_deliveries where ctid = any(array(select place from old)) returning 1)
+   select count(*)::int as looked, max(event_id) as last from old`,
 );
+
+export interface OldDeliveries {
+  readonly tenantId: string;
+  readonly webhookId: string;
+  /** Deliveries from before this time go. */
+  readonly before: Date;
+  /** Earlier events were looked at before. */
+  readonly after?: string;
+  readonly limit: number;
+}
+/** Returns the event behind which the next batch begins; null: no more is old. */
 export const deleteOldDeliveries = async (
   db: Query,
-  { tenantId, webhookIds, days, limit }: { readonly tenantId: string; readonly webhookIds: readonly string[]; readonly days: number; readonly limit: number },
-): Promise<number> => (await db.query(DELETE_OLD, [tenantId, webhookIds, days, limit])).length;
+  { tenantId, webhookId, before, after = oldestId("evt"), limit }: OldDeliveries,
+): Promise<string | null> => {
+  const [batch] = await db.query(DELETE_OLD, [tenantId, webhookId, after, idSince("evt", before.getTime()), before, limit]);
+  return batch === undefined || batch.looked < limit ? null : batch.last;
+};
