@@ -2,6 +2,7 @@
 
 import type { Scenario } from "./scenario.ts";
 import { agentScenarios } from "./scenarios/agents.ts";
+import { clockScenarios } from "./scenarios/clocks.ts";
 import { deadlineScenarios } from "./scenarios/deadlines.ts";
 import { deafNodeScenarios } from "./scenarios/deaf-nodes.ts";
 import { deathScenarios } from "./scenarios/deaths.ts";
@@ -29,6 +30,7 @@ import { databaseScenarios } from "./scenarios/storage/database.ts";
 import { failoverScenarios } from "./scenarios/storage/failover.ts";
 import { lostCommitScenarios } from "./scenarios/storage/lost-commits.ts";
 import { migrationScenarios } from "./scenarios/storage/migrations.ts";
+import { oldDumpScenarios } from "./scenarios/storage/old-dump.ts";
 import { refusalScenarios } from "./scenarios/storage/refusals.ts";
 import { stormScenarios } from "./scenarios/storm.ts";
 import { twinScenarios } from "./scenarios/twins.ts";
@@ -52,6 +54,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...failoverScenarios,
   ...refusalScenarios,
   ...migrationScenarios,
+  ...oldDumpScenarios,
   ...deathScenarios,
   ...agentScenarios,
   ...firstLevelScenarios,
@@ -70,6 +73,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...sameKeyManyScenarios,
   ...lostCommitScenarios,
   ...deadlineScenarios,
+  ...clockScenarios,
   ...floodScenarios,
   ...lateCloseScenarios,
   ...slowPeerScenarios,

@@ -11,6 +11,9 @@ import { asksAgain, judgeOrder } from "./core-run.ts";
 const RUN_MS = 10_000;
 const KILLS = 20;
 const COMMANDS_A_KILL = 3;
+/** An effect that is to be broken off takes at least so long. */
+const WITHIN_MS = 60;
+const BEGUN_WITHIN_MS = 1_000;
 
 /** Files of the state that consist of lines of JSON and name this command. */
 const journalsOf = (stage: Stage, { commandId }: KitOrder): readonly string[] => {
@@ -80,12 +83,18 @@ export const coreJournal: readonly KitCase[] = [
       const orders: (readonly [string, KitOrder])[] = [];
       await stage.open();
       for (let kill = 0; kill < KILLS; kill += 1) {
+        const isWithin = kill % 2 === 1;
+        const round: KitOrder[] = [];
         for (let n = 0; n < COMMANDS_A_KILL; n += 1) {
           const key = `k${kill}-${n}`;
-          orders.push([key, stage.effect(key, (kill * 7 + n * 11) % 30)]);
+          const order = stage.effect(key, (isWithin ? WITHIN_MS : 0) + ((kill * 7 + n * 11) % 30));
+          orders.push([key, order]);
+          round.push(order);
         }
-        // At another point each time: before the first frame, within an effect, between result and confirmation.
-        await stage.pass((kill * 37) % 190);
+        // At another point each time: before the first frame, within an effect, between result and confirmation. Every second time surely within one, however
+        // slow the machine is.
+        if (isWithin) await stage.patience.until(() => round.some(({ acks, final }) => acks.length > 0 && final === null), BEGUN_WITHIN_MS);
+        await stage.pass(isWithin ? (kill * 7) % WITHIN_MS : (kill * 37) % 190);
         await stage.kill();
         await stage.open();
       }

@@ -1,13 +1,16 @@
 // The servers of one chaos run: PostgreSQL, gateways, Redis on request, and a proxy between each pair. They end with the run.
+import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { createHttp, createRandom, type Http, type PairedDevice, systemTime as time } from "../../../agent-sim/agent/index.ts";
 import { type Bootstrapped, bootstrap } from "../../../agent-sim/bootstrap.ts";
 import { createPortal, type Portal, type TenantCredentials } from "../../../agent-sim/fleet/portal.ts";
 import { plainEnv } from "../../kit/net/children.ts";
 import { makeFolder } from "../../kit/setup/workspace.ts";
-import { createNode, type Node } from "./node.ts";
+import { type RedisClusterServers, startRedisCluster } from "../../kit/stores/redis-cluster.ts";
+import { createNode, type Node, OWN_ROOT } from "./node.ts";
 import { COMMON_ENV, origin } from "./origin.ts";
 import { createPostgres, type Postgres, type PostgresSettings } from "./postgres.ts";
 import { type ByteFilter, createProxy, type FaultProxy, type ProxyOptions } from "./proxy.ts";
@@ -23,6 +26,8 @@ export interface RigOptions {
   readonly nodes: number;
   readonly seed: number;
   readonly redis?: boolean;
+  /** Three masters with a replica each, instead of one Redis. */
+  readonly redisCluster?: boolean;
   /** Filters the traffic between the gateways and Redis. */
   readonly redisFilter?: () => ByteFilter;
   /** Filters the traffic between the gateways and PostgreSQL. */
@@ -37,12 +42,15 @@ export interface RigOptions {
   /** The package whose gateway migrates the database and runs first; this one's unless named. */
   readonly root?: string | undefined;
   readonly env?: PostgresSettings;
+  /** More for one node, by its place. */
+  readonly envOf?: (node: number) => PostgresSettings;
 }
 
 export interface Rig {
   readonly postgres: Postgres;
   readonly standby: Standby | null;
   readonly redis: ChaosRedis | null;
+  readonly redisCluster: RedisClusterServers | null;
   readonly nodes: readonly Node[];
   /** The proxy that agents connect to. */
   readonly agentProxy: FaultProxy;
@@ -54,8 +62,10 @@ export interface Rig {
   readonly redisProxy: FaultProxy | null;
   /** Opens another proxy to the gateways, with its own faults. */
   openProxy(options?: Partial<Pick<ProxyOptions, "filter" | "targets">>): Promise<FaultProxy>;
-  /** Points the gateways to the standby. */
-  failOver(): void;
+  /** Points the gateways to the standby, or to another server. */
+  failOver(to?: Postgres): void;
+  /** Runs the gateway's command line and returns what it says. */
+  cli(...words: readonly string[]): Promise<string>;
   readonly credentials: TenantCredentials;
   readonly http: Http;
   readonly portal: Portal;
@@ -102,10 +112,12 @@ const buildGround = async (options: RigOptions, { folder, makeProxy, undo }: { f
   const redis = wantsRedis ? await createRedis(folder) : null;
   if (redis) undo.add(redis.stop);
   await redis?.start();
+  const redisCluster = options.redisCluster === true ? await startRedisCluster() : null;
+  if (redisCluster) undo.add(redisCluster.close);
   const databaseProxy = await makeProxy({ targets: () => [state.current.port], ...(databaseFilter ? { filter: databaseFilter } : {}) });
   const redisProxy = redis ? await makeProxy({ targets: () => [redis.port], ...(redisFilter ? { filter: redisFilter } : {}) }) : null;
-  const failOver = (): void => {
-    state.current = standby?.postgres ?? postgres;
+  const failOver = (to = standby?.postgres ?? postgres): void => {
+    state.current = to;
   };
   const databaseUrlOf = (): string => {
     if (direct === undefined) return postgres.url(databaseProxy.port);
@@ -117,8 +129,9 @@ const buildGround = async (options: RigOptions, { folder, makeProxy, undo }: { f
     MASTER_KEY: common.masterKey,
     DATABASE_URL: databaseUrlOf(),
     ...(redisProxy ? { REDIS_URL: `redis://127.0.0.1:${redisProxy.port}` } : {}),
+    ...(redisCluster ? { REDIS_URL: redisCluster.urlOf("", redisCluster.password) } : {}),
   };
-  return { postgres, standby, redis, databaseProxy, redisProxy, failOver, env, credentials: common.credentials };
+  return { postgres, standby, redis, redisCluster, databaseProxy, redisProxy, failOver, env, credentials: common.credentials };
 };
 
 const build = async (options: RigOptions, undo: Undo): Promise<Rig> => {
@@ -133,15 +146,19 @@ const build = async (options: RigOptions, undo: Undo): Promise<Rig> => {
   const { env, credentials, ...ground } = await buildGround(options, { folder, makeProxy, undo });
   const nodes: Node[] = [];
   for (let n = 0; n < options.nodes; n += 1) {
-    const node = await createNode(`node-${n + 1}`, { ...COMMON_ENV, ...options.env, ...env }, options.root);
+    const node = await createNode(`node-${n + 1}`, { ...COMMON_ENV, ...options.env, ...env, ...options.envOf?.(n) }, options.root);
     undo.add(node.stop);
     nodes.push(node);
   }
   await Promise.all(nodes.map((node) => node.start()));
   const ports = (): readonly number[] => nodes.map(({ port }) => port);
   const [agentProxy, apiProxy] = [await makeProxy({ targets: ports }), await makeProxy({ targets: ports })];
-  const tenant = (): Promise<Bootstrapped> =>
-    bootstrap({ name: "Chaos", slug: `chaos-${randomUUID().slice(0, 8)}` }, { ...plainEnv(), ...COMMON_ENV, ...options.env, ...env });
+  const programEnv = { ...plainEnv(), ...COMMON_ENV, ...options.env, ...env };
+  const tenant = (): Promise<Bootstrapped> => bootstrap({ name: "Chaos", slug: `chaos-${randomUUID().slice(0, 8)}` }, programEnv);
+  const cli = async (...words: readonly string[]): Promise<string> => {
+    const program = join(options.root ?? OWN_ROOT, "dist", "server", "cli.js");
+    return (await promisify(execFile)(process.execPath, [program, ...words], { env: programEnv, timeout: PROVISION_MS })).stdout;
+  };
   const http = createHttp(urlOf(apiProxy), API_SOCKETS);
   undo.add(http.close);
   const portal = createPortal(http, credentials);
@@ -155,7 +172,7 @@ const build = async (options: RigOptions, undo: Undo): Promise<Rig> => {
     return members;
   };
   const openProxy: Rig["openProxy"] = (wanted = {}) => makeProxy({ targets: ports, ...wanted });
-  return { ...ground, nodes, agentProxy, apiProxy, openProxy, credentials, http, portal, provision, tenant, close: undo.run };
+  return { ...ground, nodes, agentProxy, apiProxy, openProxy, credentials, http, portal, provision, tenant, cli, close: undo.run };
 };
 
 /** Builds a rig and, if that fails half-way, stops what it has started. */

@@ -11,6 +11,7 @@ import { runTrial, type Trial, type TrialStage } from "../trial.ts";
 import { onRig, trialOf } from "./kills.ts";
 
 const NODES = 2;
+const MASTERS = 3;
 /** The sweep's bound plus one second. */
 const SWEPT_WITHIN_MS = 11_000;
 const SWEEP_IS_BLIND = { how: "the database forgets which node holds a socket, so the sweep finds nothing", red: "late" } as const;
@@ -54,6 +55,39 @@ const restarts: Scenario = {
       }
     };
     return onRig({ nodes: NODES, seed: context.seed, redis: true }, { ...trialOf(context, fromRedis), trouble });
+  },
+};
+
+/** Masters of a cluster are lost in turn; each comes back as a replica of the one that took its place. */
+const clusterFailovers: Scenario = {
+  name: "redis-cluster-failover",
+  promise: "R2, R5",
+  claim: `while masters of a Redis Cluster are killed and frozen in turn no call fails, nothing is lost, and commands arrive within ${SWEPT_WITHIN_MS / 1_000} s`,
+  needsRedis: true,
+  control: SWEEP_IS_BLIND,
+  run: async ({ seed, scale, control }): Promise<ScenarioOutcome> => {
+    const rig = await crossing(await createRig({ nodes: NODES, seed, redisCluster: true, sabotage: control ? SWEEP_FINDS_NOTHING : undefined }));
+    const { redisCluster } = rig;
+    if (redisCluster === null) throw new Error("the rig has no cluster");
+    const trouble = async ({ running, fault, wait }: TrialStage): Promise<void> => {
+      await wait(800);
+      // In the control all go at once, so that no hint arrives.
+      for (const master of control ? [0, 1, 2, 3, 4, 5] : []) await redisCluster.kill(master);
+      for (let master = 0; running() && !control; master = (master + 1) % MASTERS) {
+        const [lost, promoted] = (await redisCluster.isMaster(master)) ? [master, redisCluster.replicaOf(master)] : [redisCluster.replicaOf(master), master];
+        fault(`kill -9 ${master}, a master`);
+        await redisCluster.kill(lost);
+        while (running() && !(await redisCluster.isMaster(promoted))) await wait(100);
+        await redisCluster.start(lost);
+        await wait(2_000);
+      }
+      while (running()) await wait(200);
+    };
+    try {
+      return judgeDelay(await runTrial({ rig, seed, scale, impatient: control, trouble }));
+    } finally {
+      await rig.close();
+    }
   },
 };
 
@@ -139,4 +173,4 @@ const deaf: Scenario = {
   },
 };
 
-export const redisScenarios: readonly Scenario[] = [restarts, frozen, deaf];
+export const redisScenarios: readonly Scenario[] = [restarts, frozen, deaf, clusterFailovers];

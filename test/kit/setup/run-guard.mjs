@@ -54,6 +54,13 @@ const send = (pid, signal) => {
   }
 };
 
+/** True if there was none. */
+const removeFolders = () => {
+  const folders = readdirSync(tmpdir()).filter((name) => name.startsWith(mark));
+  for (const name of folders) orNothing(() => rmSync(join(tmpdir(), name), { recursive: true, force: true }));
+  return folders.length === 0;
+};
+
 let isEnding = false;
 const endAll = () => {
   if (isEnding) return;
@@ -63,10 +70,8 @@ const endAll = () => {
   const step = () => {
     const left = ours();
     const age = performance.now() - since;
-    if (left.length === 0 || age > LONGEST_MS) {
-      for (const name of readdirSync(tmpdir())) if (name.startsWith(mark)) rmSync(join(tmpdir(), name), { recursive: true, force: true });
-      process.exit(0);
-    }
+    // A process that is at its end names nothing any more and may still write, so folders are looked at until there are none.
+    if ((left.length === 0 && removeFolders()) || age > LONGEST_MS) process.exit(0);
     for (const pid of left) {
       if (age > ORDERLY_MS) send(pid, "SIGKILL");
       else if (!asked.has(pid)) send(pid, "SIGTERM");

@@ -23,12 +23,14 @@ export const startRedisCluster = async () => {
   const dir = await mkdtemp(join(tmpdir(), folderPrefix("redis-cluster")));
   const ports: number[] = [];
   for (let n = 0; n < 4 * MASTERS; n += 1) ports.push(await freePort());
-  const children = ports.slice(0, 2 * MASTERS).map((port, n): ChildProcess => {
-    const own = ["--port", String(port), "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--requirepass", PASSWORD, "--masterauth", PASSWORD];
+  const children: ChildProcess[] = [];
+  const run = (n: number): void => {
+    const own = ["--port", String(ports[n]), "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--requirepass", PASSWORD, "--masterauth", PASSWORD];
     const shared = ["--cluster-enabled", "yes", "--cluster-config-file", `nodes-${n}.conf`, "--cluster-port", String(ports[2 * MASTERS + n])];
     const timeouts = ["--cluster-node-timeout", String(NODE_TIMEOUT_MS), "--repl-ping-replica-period", "1", "--cluster-replica-validity-factor", "0"];
-    return spawn("redis-server", [...own, ...shared, ...timeouts], { cwd: dir, stdio: "ignore" });
-  });
+    children[n] = spawn("redis-server", [...own, ...shared, ...timeouts], { cwd: dir, stdio: "ignore" });
+  };
+  for (let n = 0; n < 2 * MASTERS; n += 1) run(n);
   const portOf = (member: number): number => ports[member] ?? 0;
   const ask = (member: number, ...command: readonly string[]): Promise<unknown> => askRedis(`redis://:${PASSWORD}@127.0.0.1:${portOf(member)}`, ...command);
   const isMaster = async (member: number): Promise<boolean> => words(await ask(member, "ROLE"))[0] === "master";
@@ -72,11 +74,18 @@ export const startRedisCluster = async () => {
     askAll: async (...command: readonly string[]): Promise<void> => {
       for (const member of children.keys()) await ask(member, ...command);
     },
+    /** The password of the user `default`. */
+    password: PASSWORD,
     ask,
     isMaster,
     /** The replica of a master. */
     replicaOf: (member: number): number => member + MASTERS,
     kill,
+    /** Starts it again; it finds the others, as a replica of whoever has its slots now. */
+    start: async (member: number): Promise<void> => {
+      run(member);
+      await soon(() => ask(member, "PING"));
+    },
     freeze: (member: number): void => void children[member]?.kill("SIGSTOP"),
     close: async () => {
       for (const member of children.keys()) await kill(member);
