@@ -79,7 +79,9 @@ test.each([
 
 test("it is only read", async () => {
   for (const path of ["/install.sh", "/v1/agent/install/SHA256SUMS"]) {
-    expect((await get(path, { method: "HEAD" })).status).toBe(200);
+    const head = await get(path, { method: "HEAD", headers: { "accept-encoding": "identity" } });
+    const { byteLength } = await (await get(path)).arrayBuffer();
+    expect([head.status, head.headers.get("content-length")]).toEqual([200, String(byteLength)]);
     const answer = await get(path, { method: "POST" });
     expect(await codeOf(answer)).toEqual([405, "METHOD_NOT_ALLOWED"]);
   }

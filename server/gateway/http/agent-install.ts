@@ -8,6 +8,7 @@ import type { HttpRequest, HttpResponse, HttpStream } from "./http-message.ts";
 
 const SCRIPT = "/install.sh";
 const PACKAGES = "/v1/agent/install/";
+const PACKAGE_TYPE = "application/octet-stream";
 /** No name leaves the folder. */
 const FILE = /^(?:mooring-agent[\w.-]*|SHA256SUMS(?:\.sig)?)$/;
 /** More machines than that come again; the script tries three times. */
@@ -36,23 +37,21 @@ export const createAgentInstall = ({ folder, publicUrl, updateKey = "" }: AgentI
     const body = text.replace(/^([A-Z_]+)='@\1@'$/gm, (line, name: string) => (Object.hasOwn(values, name) ? `${name}='${values[name]}'` : line));
     return { status: 200, body, compress: true, headers: headers("text/x-shellscript; charset=utf-8") };
   };
-  const download = async (file: string): Promise<HttpResponse | HttpStream> => {
+  const download = async (file: string, isHead: boolean): Promise<HttpResponse | HttpStream> => {
     const path = join(folder, file);
     const found = FILE.test(file) ? await stat(path).catch(() => null) : null;
     if (found?.isFile() !== true) throw missing(file.slice(0, 128));
+    if (isHead) return { status: 200, headers: headers(PACKAGE_TYPE), body: null, length: found.size };
     if (downloads >= MAX_DOWNLOADS) throw new AppError("SERVICE_UNAVAILABLE", { retryAfter: 5 });
     downloads += 1;
     const content = createReadStream(path);
     content.once("close", () => {
       downloads -= 1;
     });
-    return { status: 200, headers: headers("application/octet-stream"), body: Readable.toWeb(content) as ReadableStream<Uint8Array>, whole: true };
+    return { status: 200, headers: headers(PACKAGE_TYPE), body: Readable.toWeb(content) as ReadableStream<Uint8Array>, whole: true };
   };
   return async ({ method, path }: Pick<HttpRequest, "method" | "path">): Promise<HttpResponse | HttpStream> => {
     if (method !== "GET" && method !== "HEAD") throw new AppError("METHOD_NOT_ALLOWED", { details: { allow: ["GET", "HEAD", "OPTIONS"] } });
-    const answer = path === SCRIPT ? await script() : await download(path.slice(PACKAGES.length));
-    if (method === "GET" || !(answer.body instanceof ReadableStream)) return answer;
-    await answer.body.cancel();
-    return { status: answer.status, headers: answer.headers, body: null };
+    return path === SCRIPT ? script() : download(path.slice(PACKAGES.length), method === "HEAD");
   };
 };

@@ -21,6 +21,8 @@ export interface HttpResponse {
   readonly status: number;
   readonly headers: HttpHeaders;
   readonly body: string | Uint8Array | null;
+  /** The bytes that GET would carry, in an answer to HEAD that has no body to measure. */
+  readonly length?: number;
   /** Values of Set-Cookie, which needs a line for each. */
   readonly cookies?: readonly string[] | undefined;
   /** Close the connection afterwards: the rest of the request is not wanted. */

@@ -43,7 +43,7 @@ export const writeResponse = (res: UwsResponse, response: HttpResponse, isHead: 
     const { body, cookies, close = false } = response;
     if (cookies !== undefined) for (const cookie of cookies) res.writeHeader("Set-Cookie", cookie);
     if (NO_BODY.has(response.status)) endBare(res, null, close);
-    else if (isHead) endBare(res, Buffer.byteLength(body ?? ""), close);
+    else if (isHead) endBare(res, response.length ?? Buffer.byteLength(body ?? ""), close);
     else res.end(body ?? "", close);
   });
 };
