@@ -4,27 +4,16 @@ import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createClient } from "redis";
 import { eventually } from "../checks/eventually.ts";
 import { freePort } from "../net/free-port.ts";
 import { folderPrefix } from "../setup/run-mark.ts";
+import { askOver } from "./ask-over.ts";
 
 const PASSWORD = "secret";
 const MASTER = "watched";
 
-const askOver = async (url: string, words: readonly string[]): Promise<unknown> => {
-  const client = createClient({ url, disableOfflineQueue: true, socket: { connectTimeout: 1_000, reconnectStrategy: false } });
-  client.on("error", () => undefined);
-  // One that was frozen accepts and never answers.
-  const late = setTimeout(() => client.destroy(), 1_000);
-  try {
-    await client.connect();
-    return await client.sendCommand([...words]);
-  } finally {
-    clearTimeout(late);
-    if (client.isOpen) client.destroy();
-  }
-};
+/** A frozen one does not answer, and who asks tries again. */
+const ASK_MS = 1_000;
 
 export interface Sentinels {
   readonly url: string;
@@ -51,7 +40,7 @@ export const startSentinels = async (): Promise<Sentinels> => {
   const own = ["--bind", "127.0.0.1", "--save", "", "--requirepass", PASSWORD, "--masterauth", PASSWORD];
   const servers = [run("--port", String(first), ...own), run("--port", String(second), ...own, "--replicaof", "127.0.0.1", String(first))];
   const urlOf = (server: number): string => `redis://:${PASSWORD}@127.0.0.1:${ports[server]}`;
-  const ask: Sentinels["ask"] = (server, ...words) => askOver(urlOf(server), words);
+  const ask: Sentinels["ask"] = (server, ...words) => askOver(urlOf(server), words, ASK_MS);
   const ends = async (child: ChildProcess | undefined): Promise<void> => {
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
     const gone = once(child, "exit");
@@ -77,8 +66,8 @@ export const startSentinels = async (): Promise<Sentinels> => {
   }
   for (const port of watching)
     await eventually(async () => {
-      const others = await askOver(`redis://127.0.0.1:${port}`, ["SENTINEL", "SENTINELS", MASTER]);
-      const replicas = await askOver(`redis://127.0.0.1:${port}`, ["SENTINEL", "REPLICAS", MASTER]);
+      const others = await askOver(`redis://127.0.0.1:${port}`, ["SENTINEL", "SENTINELS", MASTER], ASK_MS);
+      const replicas = await askOver(`redis://127.0.0.1:${port}`, ["SENTINEL", "REPLICAS", MASTER], ASK_MS);
       if (!Array.isArray(others) || others.length !== 2 || !Array.isArray(replicas) || replicas.length !== 1)
         throw new Error("the sentinels do not know each other");
     });
