@@ -3,7 +3,7 @@
 
 import type { SqlTx } from "../core/events.ts";
 import type { IdempotencyStore, IdempotentCall, KnownCall } from "../core/ports/idempotency.ts";
-import { deleteByTime, type ExpiryBatch, type ExpiryStep, inRounds, stepOf } from "../core/rows/retention.ts";
+import { deleteByTime, type ExpiryBatch, type ExpiryStep, inRounds, runExpiry } from "../core/rows/retention.ts";
 import { statement } from "../core/statements.ts";
 import type { Job } from "./jobs.ts";
 import type { SealedContext } from "./keys/sealed.ts";
@@ -47,9 +47,8 @@ const KEEP = statement(
   `insert into idempotency_keys (tenant_id, scope, fingerprint, status, answer, expires_at)
    values ($1, $2, $3, $4, $5, now() + make_interval(hours => ${LIFE_HOURS}))`,
 );
-const DELETE_EXPIRED = statement<ExpiryStep>("idempotency.deleteByTime", deleteByTime({ table: "idempotency_keys", time: "expires_at", before: "now()" }));
-export const deleteExpiredKeys = async (sql: Pick<SqlTx, "query">, { since, limit }: ExpiryBatch): Promise<ExpiryStep> =>
-  stepOf(await sql.query(DELETE_EXPIRED, [since, limit]));
+const DELETE_EXPIRED = statement<ExpiryStep>("idempotency.deleteExpired", deleteByTime({ table: "idempotency_keys", time: "expires_at", before: "now()" }));
+export const deleteExpiredKeys = (sql: Pick<SqlTx, "query">, batch: ExpiryBatch): Promise<ExpiryStep> => runExpiry(sql, DELETE_EXPIRED, batch);
 
 export const createIdempotency = ({ db, secretBox }: IdempotencyDeps): PostgresIdempotencyStore => {
   const known = (call: IdempotentCall, { same, status, answer, created_at }: KeyRow): KnownCall =>

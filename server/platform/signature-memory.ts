@@ -1,9 +1,8 @@
 // Used signatures: recent ones in memory and, with several nodes, in Redis; those of changes also in the database, where they survive a restart.
-
 import { createHash } from "node:crypto";
 import type { SqlTx } from "../core/events.ts";
 import type { SignatureMemory } from "../core/ports/signature-memory.ts";
-import { deleteByTime, type ExpiryBatch, type ExpiryStep, inRounds, stepOf } from "../core/rows/retention.ts";
+import { deleteByTime, type ExpiryBatch, type ExpiryStep, inRounds, runExpiry } from "../core/rows/retention.ts";
 import { statement } from "../core/statements.ts";
 import { createRecentSet } from "../core/structures/recent-set.ts";
 import { type Redis, script } from "./cluster/redis.ts";
@@ -98,9 +97,8 @@ const INSERT_USED = statement<{ readonly one: number }>(
   `insert into used_signatures (agent_id, signature, route, expires_at) values ($1, decode($2, 'hex'), $3, now() + make_interval(secs => $4))
    on conflict do nothing returning 1 as one`,
 );
-const DELETE_EXPIRED = statement<ExpiryStep>("signatures.deleteByTime", deleteByTime({ table: "used_signatures", time: "expires_at", before: "now()" }));
-export const deleteExpiredSignatures = async (sql: Pick<SqlTx, "query">, { since, limit }: ExpiryBatch): Promise<ExpiryStep> =>
-  stepOf(await sql.query(DELETE_EXPIRED, [since, limit]));
+const DELETE_EXPIRED = statement<ExpiryStep>("signatures.deleteExpired", deleteByTime({ table: "used_signatures", time: "expires_at", before: "now()" }));
+export const deleteExpiredSignatures = (sql: Pick<SqlTx, "query">, batch: ExpiryBatch): Promise<ExpiryStep> => runExpiry(sql, DELETE_EXPIRED, batch);
 
 /** False: it was used before, on whichever node. `signature` is hexadecimal. */
 export type FirstUse = (use: { readonly agentId: string; readonly signature: string; readonly place: string }) => Promise<boolean>;

@@ -1,5 +1,7 @@
 // Retention of rows by their time, in batches. Each batch begins at the time that the one before reached: deleted rows stay in an index until a vacuum, which
 // an open dump holds back for hours, and no batch walks over those of earlier ones.
+import type { SqlTx } from "../events.ts";
+import type { Statement } from "../statements.ts";
 
 export interface ExpiryBatch {
   /** Rows with an earlier time were looked at before. */
@@ -22,7 +24,7 @@ export interface ExpiredRows {
   readonly of?: string;
 }
 
-/** The text of a statement that deletes the oldest rows from a time ($1) on, at most so many ($2), and answers with a `ExpiryStep`. */
+/** The text of a statement that deletes the oldest rows from a time ($1) on, at most so many ($2), and answers with an `ExpiryStep`. */
 export const deleteByTime = ({ table, time, before, of = "true" }: ExpiredRows): string =>
   `with old as materialized (
      select ctid as place, ${time} as at from ${table} where ${of} and ${time} >= $1::timestamptz and ${time} < ${before} order by ${time} limit $2),
@@ -42,5 +44,10 @@ export const inRounds = (limit: number, deleteBatch: (batch: ExpiryBatch) => Pro
   };
 };
 
-/** For a statement that answers with exactly one row. */
-export const stepOf = ([step]: readonly ExpiryStep[]): ExpiryStep => step ?? { looked: 0, last: null };
+/** Runs a statement whose first two parameters are those of `deleteByTime`. */
+export const runExpiry = async (
+  sql: Pick<SqlTx, "query">,
+  text: Statement<ExpiryStep>,
+  { since, limit }: ExpiryBatch,
+  more: readonly unknown[] = [],
+): Promise<ExpiryStep> => (await sql.query(text, [since, limit, ...more]))[0] ?? { looked: 0, last: null };

@@ -1,9 +1,8 @@
 // Rows of security events: written in batches with a bound per tenant, type and day, and read by the rules.
-
 import { factsOf, type SecurityEventType } from "../../../protocol/index.ts";
 import type { SqlTx } from "../../core/events.ts";
 import { newId } from "../../core/ids.ts";
-import { deleteByTime, type ExpiryBatch, type ExpiryStep, stepOf } from "../../core/rows/retention.ts";
+import { deleteByTime, type ExpiryBatch, type ExpiryStep, runExpiry } from "../../core/rows/retention.ts";
 import { statement } from "../../core/statements.ts";
 import type { Counted } from "./watch.ts";
 
@@ -100,7 +99,5 @@ const DELETE_OLD_ALERTS = statement<ExpiryStep>(
   deleteByTime({ table: "security_alerts", time: "resolved_at", before: `now() - interval '${ALERT_DAYS} days'` }),
 );
 
-export const deleteOldSecurityEvents = async (sql: SqlTx, { since, limit }: ExpiryBatch): Promise<ExpiryStep> =>
-  stepOf(await sql.query(DELETE_OLD, [since, limit]));
-export const deleteOldSecurityAlerts = async (sql: SqlTx, { since, limit }: ExpiryBatch): Promise<ExpiryStep> =>
-  stepOf(await sql.query(DELETE_OLD_ALERTS, [since, limit]));
+export const deleteOldSecurityEvents = (sql: SqlTx, batch: ExpiryBatch): Promise<ExpiryStep> => runExpiry(sql, DELETE_OLD, batch);
+export const deleteOldSecurityAlerts = (sql: SqlTx, batch: ExpiryBatch): Promise<ExpiryStep> => runExpiry(sql, DELETE_OLD_ALERTS, batch);

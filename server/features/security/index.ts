@@ -1,5 +1,4 @@
 // Security: writes down what looks like an attack, raises alerts by rules, and blocks whom people and rules name.
-
 import { contract, mayBlock, type SecurityAlert } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";

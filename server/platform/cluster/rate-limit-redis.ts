@@ -64,6 +64,13 @@ const toState = ({ name, limit, windowSeconds }: RateBucket, { used, endsAt, now
   resetAt: new Date(endsAt === 0 ? now + windowSeconds * 1_000 : endsAt),
 });
 
+/** With its key in Redis, which is a digest. */
+interface Keyed {
+  readonly bucket: RateBucket;
+  readonly key: string;
+}
+const keyedOf = (buckets: readonly RateBucket[]): readonly Keyed[] => buckets.map((bucket) => ({ bucket, key: limitKey(bucket.name, bucket.key) }));
+
 interface Answer {
   readonly now: Date;
   readonly states: readonly BucketState[];
@@ -73,13 +80,12 @@ export const createRedisRateLimiter = ({ redis, clock, liveNodes, nowMs }: Redis
   const local = createMemoryRateLimiter({ clock });
   let degraded = 0;
 
-  const keyOf = ({ name, key }: RateBucket): string => limitKey(name, key);
   /** Null unless Redis has judged by all buckets. */
-  const ask = async (buckets: readonly RateBucket[], cost: number): Promise<Answer | null> => {
-    const windows = await bySlot({ redis, keyOf }, buckets, async (some, keys) => {
-      const limits = some.flatMap(({ limit, windowSeconds }) => [limit, windowSeconds * 1_000]);
+  const ask = async (keyed: readonly Keyed[], cost: number): Promise<Answer | null> => {
+    const windows = await bySlot({ redis, keyOf: ({ key }) => key }, keyed, async (some, keys) => {
+      const limits = some.flatMap(({ bucket: { limit, windowSeconds } }) => [limit, windowSeconds * 1_000]);
       const [now = 0, ...found] = numbers(await redis.run(TAKE, keys, [nowMs?.() ?? 0, cost, ...limits]));
-      return some.map((bucket, at) => ({ now, state: toState(bucket, { used: found[2 * at] ?? 0, endsAt: found[2 * at + 1] ?? 0, now }) }));
+      return some.map(({ bucket }, at) => ({ now, state: toState(bucket, { used: found[2 * at] ?? 0, endsAt: found[2 * at + 1] ?? 0, now }) }));
     });
     const whole = windows.filter((window) => window !== null);
     if (whole.length < windows.length) return null;
@@ -87,11 +93,11 @@ export const createRedisRateLimiter = ({ redis, clock, liveNodes, nowMs }: Redis
   };
   // Several slots cannot be judged at once, so all are looked at before any counts. Calls that pass this together may count in one bucket and be refused by
   // another: such a call counts although it was refused, and none passes that should not.
-  const lookThenTake = async (buckets: readonly RateBucket[], cost: number): Promise<Answer | null> => {
-    const slots = new Set(buckets.map((bucket) => redis.slotOf(keyOf(bucket))));
-    if (slots.size === 1) return ask(buckets, cost);
-    const seen = await ask(buckets, 0);
-    return seen === null || !judge(seen.states, cost, seen.now).allowed ? seen : ask(buckets, cost);
+  const lookThenTake = async (keyed: readonly Keyed[], cost: number): Promise<Answer | null> => {
+    const slots = new Set(keyed.map(({ key }) => redis.slotOf(key)));
+    if (slots.size === 1) return ask(keyed, cost);
+    const seen = await ask(keyed, 0);
+    return seen === null || !judge(seen.states, cost, seen.now).allowed ? seen : ask(keyed, cost);
   };
   const share = (buckets: readonly RateBucket[]): readonly RateBucket[] => {
     const nodes = Math.max(1, liveNodes());
@@ -105,7 +111,7 @@ export const createRedisRateLimiter = ({ redis, clock, liveNodes, nowMs }: Redis
   return {
     take: async (buckets, cost = 1) => {
       if (buckets.length === 0) throw new Error("there is no bucket to judge by");
-      const answer = await lookThenTake(buckets, cost);
+      const answer = await lookThenTake(keyedOf(buckets), cost);
       if (answer === null) return alone(await local.take(share(buckets), cost));
       const verdict = judge(answer.states, cost, answer.now);
       // Counts here too, so that an outage of Redis gives nobody a fresh limit.
@@ -114,7 +120,7 @@ export const createRedisRateLimiter = ({ redis, clock, liveNodes, nowMs }: Redis
     },
     peek: async (buckets) => {
       if (buckets.length === 0) return [];
-      const answer = await ask(buckets, 0);
+      const answer = await ask(keyedOf(buckets), 0);
       return answer === null ? alone(await local.peek(share(buckets))) : answer.states;
     },
     get degraded() {

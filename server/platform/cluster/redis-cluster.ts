@@ -1,5 +1,5 @@
-// A Redis Cluster as one Redis: a connection to each master for commands, and one to each master that carries a subscription. The client's own cluster is
-// not used, because it reconnects with queues and waits that have no bound.
+// A Redis Cluster as one Redis: a connection to each master for commands, and another for subscriptions. The client's own cluster is not used, because it
+// reconnects with queues and waits that have no bound.
 import { evalScript, openRedis, type Redis } from "./redis.ts";
 import type { RedisDeps } from "./redis-link.ts";
 import { clusterSlotOf } from "./redis-slots.ts";
@@ -34,14 +34,14 @@ interface Link {
 const openLinks = <L extends Link>(topology: RedisTopology, open: (address: MasterAddress) => L) => {
   const links = new Map<MasterAddress, L>();
   const hooks: (() => void)[] = [];
-  const connected = (): void => {
+  const tell = (): void => {
     for (const hook of hooks) hook();
   };
   const to = (address: MasterAddress): L => {
     const known = links.get(address);
     if (known !== undefined) return known;
     const link = open(address);
-    link.onConnected(connected);
+    link.onConnected(tell);
     links.set(address, link);
     return link;
   };
@@ -59,6 +59,8 @@ const openLinks = <L extends Link>(topology: RedisTopology, open: (address: Mast
       return topology.masters.size > 0 && [...topology.masters].every((address) => to(address).connected);
     },
     onConnected: (hook: () => void): void => void hooks.push(hook),
+    /** Calls the hooks as if a connection were new. */
+    tell,
     close: async (): Promise<void> => {
       await Promise.all([...links.values()].map((link) => link.close()));
     },
@@ -117,7 +119,6 @@ const openSubscriptions = ({ topology, depsOf }: ClusterPart, onMessage: OnMessa
   const ears = openLinks(topology, (address) => openSubscriber({ ...depsOf(address), onMessage, sharded: true }));
   /** The master that each channel is subscribed at; null while none is known. */
   const places = new Map<string, MasterAddress | null>();
-  const hooks: (() => void)[] = [];
   const place = async (channel: string): Promise<void> => {
     const [before, now] = [places.get(channel) ?? null, topology.masterOf(channel)];
     if (before === now) return;
@@ -127,9 +128,7 @@ const openSubscriptions = ({ topology, depsOf }: ClusterPart, onMessage: OnMessa
   };
   topology.onChanged(() => {
     // A channel that moved may have missed something.
-    void Promise.all([...places.keys()].map(place)).then(() => {
-      for (const hook of hooks) hook();
-    });
+    void Promise.all([...places.keys()].map(place)).then(ears.tell);
   });
 
   return {
@@ -146,10 +145,7 @@ const openSubscriptions = ({ topology, depsOf }: ClusterPart, onMessage: OnMessa
       if (address !== null) await ears.to(address).unsubscribe(channel);
     },
     renew: (cause) => ears.each((ear) => ear.renew(cause)),
-    onConnected: (hook) => {
-      hooks.push(hook);
-      ears.onConnected(hook);
-    },
+    onConnected: ears.onConnected,
     close: ears.close,
   };
 };

@@ -35,10 +35,10 @@ export interface RedisLink {
 const ASK_MS = 1_000;
 
 /** Asks over a connection of its own. */
-export const askRedis = async (url: string, ...words: readonly string[]): Promise<unknown> => {
-  const client = createClient({ url, disableOfflineQueue: true, socket: { connectTimeout: ASK_MS, reconnectStrategy: false } });
+export const askRedis = async (url: string, words: readonly string[], withinMs = ASK_MS): Promise<unknown> => {
+  const client = createClient({ url, disableOfflineQueue: true, socket: { connectTimeout: withinMs, reconnectStrategy: false } });
   client.on("error", () => undefined);
-  const late = setTimeout(() => client.isOpen && client.destroy(), ASK_MS);
+  const late = setTimeout(() => client.isOpen && client.destroy(), withinMs);
   try {
     await client.connect();
     return await client.sendCommand([...words]);
@@ -55,7 +55,7 @@ const findRedis = async ({ sentinels, master, at }: RedisPlace): Promise<string>
   for (const sentinel of sentinels) {
     const { host } = new URL(sentinel);
     try {
-      const answer = await askRedis(sentinel, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", master);
+      const answer = await askRedis(sentinel, ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", master]);
       if (Array.isArray(answer) && answer.length === 2) return at(String(answer[0]), String(answer[1]));
       reasons.push(`${host} knows no master ${master}`);
     } catch (error) {

@@ -56,7 +56,7 @@ const toRange = (entry: unknown, asked: string): Range[] => {
 };
 
 const askMember = async (url: string): Promise<readonly Range[]> => {
-  const answer = await askRedis(url, "CLUSTER", "SLOTS");
+  const answer = await askRedis(url, ["CLUSTER", "SLOTS"]);
   const asked = new URL(url).hostname.replace(/^\[|\]$/g, "");
   const ranges = Array.isArray(answer) ? answer.flatMap((entry) => toRange(entry, asked)) : [];
   if (ranges.length === 0) throw new Error("it knows no slots");

@@ -2,7 +2,7 @@
 
 import type { DispatchedEvent, Emit, SqlTx } from "../../core/events.ts";
 import { dispatchedOf, EVENT_COLUMNS, type EventRow, eventColumns, eventSource, INSERT_EVENTS, toEvent } from "../../core/rows/event-rows.ts";
-import { type ExpiryBatch, type ExpiryStep, stepOf } from "../../core/rows/retention.ts";
+import { type ExpiryBatch, type ExpiryStep, runExpiry } from "../../core/rows/retention.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import { statement } from "../../core/statements.ts";
 import type { Db } from "../database/db.ts";
@@ -81,7 +81,7 @@ const DELETE_OLD = statement<ExpiryStep>(
   `with old as (
      select o.tenant_id, o.last_sequence, o.positions, o.dispatched_at,
             (select n.last_sequence from outbox_dispatches n where n.tenant_id = o.tenant_id order by n.last_sequence desc limit 1) > o.last_sequence as followed
-       from outbox_dispatches o where o.dispatched_at >= $3::timestamptz and o.dispatched_at < now() - $1 * interval '1 day' order by o.dispatched_at
+       from outbox_dispatches o where o.dispatched_at >= $1::timestamptz and o.dispatched_at < now() - $3 * interval '1 day' order by o.dispatched_at
    ), due as (
      select *, sum(cardinality(positions)) over (order by dispatched_at, tenant_id, last_sequence) - cardinality(positions) as before
        from (select tenant_id, last_sequence, dispatched_at, followed, case when followed then positions else trim_array(positions, 1) end as positions
@@ -98,8 +98,8 @@ const DELETE_OLD = statement<ExpiryStep>(
 );
 
 /** Looks at as many events as the limit says or, to the end of a dispatch, some more. */
-export const deleteOldEvents = async (db: Pick<Db, "query">, keepDays: number, { since, limit }: ExpiryBatch): Promise<ExpiryStep> =>
-  stepOf(await db.query(DELETE_OLD, [keepDays, limit, since]));
+export const deleteOldEvents = (db: Pick<Db, "query">, keepDays: number, batch: ExpiryBatch): Promise<ExpiryStep> =>
+  runExpiry(db, DELETE_OLD, batch, [keepDays]);
 
 const DELETE_DISPATCHED = statement<{ readonly deleted: number }>(
   "outbox.deleteDispatched",

@@ -1,6 +1,5 @@
 // Transactional outbox: an event is written in the transaction of its cause and dispatched after the commit, in order, at least once.
 // The relay takes what waits and keeps no cursor, so it never skips a transaction that commits late.
-
 import type { Tx } from "../../core/database.ts";
 import type { DispatchedEvent, Emit } from "../../core/events.ts";
 import { becomeLeader } from "../../core/leader-election.ts";

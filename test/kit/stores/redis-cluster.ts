@@ -4,10 +4,10 @@ import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { askRedis } from "../../../server/platform/cluster/redis-link.ts";
 import { eventually } from "../checks/eventually.ts";
 import { freePort } from "../net/free-port.ts";
 import { folderPrefix } from "../setup/run-mark.ts";
-import { askOver } from "./ask-over.ts";
 
 const PASSWORD = "secret";
 const MASTERS = 3;
@@ -34,7 +34,8 @@ export const startRedisCluster = async () => {
   };
   for (let n = 0; n < 2 * MASTERS; n += 1) run(n);
   const portOf = (member: number): number => ports[member] ?? 0;
-  const ask = (member: number, ...command: readonly string[]): Promise<unknown> => askOver(`redis://:${PASSWORD}@127.0.0.1:${portOf(member)}`, command, ASK_MS);
+  const ask = (member: number, ...command: readonly string[]): Promise<unknown> =>
+    askRedis(`redis://:${PASSWORD}@127.0.0.1:${portOf(member)}`, command, ASK_MS);
   const isMaster = async (member: number): Promise<boolean> => words(await ask(member, "ROLE"))[0] === "master";
   const kill = async (member: number): Promise<void> => {
     const child = children[member];

@@ -4,16 +4,13 @@ import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { askRedis } from "../../../server/platform/cluster/redis-link.ts";
 import { eventually } from "../checks/eventually.ts";
 import { freePort } from "../net/free-port.ts";
 import { folderPrefix } from "../setup/run-mark.ts";
-import { askOver } from "./ask-over.ts";
 
 const PASSWORD = "secret";
 const MASTER = "watched";
-
-/** A frozen one does not answer, and who asks tries again. */
-const ASK_MS = 1_000;
 
 export interface Sentinels {
   readonly url: string;
@@ -40,7 +37,7 @@ export const startSentinels = async (): Promise<Sentinels> => {
   const own = ["--bind", "127.0.0.1", "--save", "", "--requirepass", PASSWORD, "--masterauth", PASSWORD];
   const servers = [run("--port", String(first), ...own), run("--port", String(second), ...own, "--replicaof", "127.0.0.1", String(first))];
   const urlOf = (server: number): string => `redis://:${PASSWORD}@127.0.0.1:${ports[server]}`;
-  const ask: Sentinels["ask"] = (server, ...words) => askOver(urlOf(server), words, ASK_MS);
+  const ask: Sentinels["ask"] = (server, ...words) => askRedis(urlOf(server), words);
   const ends = async (child: ChildProcess | undefined): Promise<void> => {
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
     const gone = once(child, "exit");
@@ -66,8 +63,8 @@ export const startSentinels = async (): Promise<Sentinels> => {
   }
   for (const port of watching)
     await eventually(async () => {
-      const others = await askOver(`redis://127.0.0.1:${port}`, ["SENTINEL", "SENTINELS", MASTER], ASK_MS);
-      const replicas = await askOver(`redis://127.0.0.1:${port}`, ["SENTINEL", "REPLICAS", MASTER], ASK_MS);
+      const others = await askRedis(`redis://127.0.0.1:${port}`, ["SENTINEL", "SENTINELS", MASTER]);
+      const replicas = await askRedis(`redis://127.0.0.1:${port}`, ["SENTINEL", "REPLICAS", MASTER]);
       if (!Array.isArray(others) || others.length !== 2 || !Array.isArray(replicas) || replicas.length !== 1)
         throw new Error("the sentinels do not know each other");
     });

@@ -1,6 +1,6 @@
 // Statements of the metrics. Presence keeps each device's newest report; once a minute the roll-up adds these up in batches, so heartbeats pay nothing.
 import type { DispatchedEvent, SqlTx } from "../../../core/events.ts";
-import { deleteByTime, type ExpiryBatch, type ExpiryStep, stepOf } from "../../../core/rows/retention.ts";
+import { deleteByTime, type ExpiryBatch, type ExpiryStep, runExpiry } from "../../../core/rows/retention.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 
@@ -118,8 +118,8 @@ export interface OldMetrics {
   readonly step: number;
   readonly keepSeconds: number;
 }
-export const forgetMetrics = async (tx: SqlTx, { of, step, keepSeconds }: OldMetrics, { since, limit }: ExpiryBatch): Promise<ExpiryStep> =>
-  stepOf(await tx.query(FORGET[of], [since, limit, step, keepSeconds]));
+export const forgetMetrics = (tx: SqlTx, { of, step, keepSeconds }: OldMetrics, batch: ExpiryBatch): Promise<ExpiryStep> =>
+  runExpiry(tx, FORGET[of], batch, [step, keepSeconds]);
 
 /** Rows of one step, from and until a time. */
 export interface Source {
