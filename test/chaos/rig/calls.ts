@@ -40,6 +40,13 @@ export const orNoAnswer = (call: Promise<HttpAnswer>): Promise<HttpAnswer | null
     throw error;
   });
 
+const Readiness = z.object({ checks: z.array(z.object({ name: z.string(), status: z.string() })) });
+/** What the node's readiness says of one check; undefined while it says nothing. */
+export const statusOfCheck = async (http: Http, check: string): Promise<string | undefined> => {
+  const answer = await orNoAnswer(http.call({ method: "GET", path: "/v1/health/ready" }));
+  return Readiness.safeParse(answer?.body).data?.checks.find(({ name }) => name === check)?.status;
+};
+
 export const isSuccess = ({ status }: HttpAnswer): boolean => status >= 200 && status < 300;
 
 /** Repeats the call until it is answered, and returns the answer's data. Throws what the gateway refuses. */

@@ -1,9 +1,9 @@
 // Nodes whose clocks are wrong: they go by the database's, so no command ends early, nobody is refused, and each says so.
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { z } from "zod";
 import { createHttp, pause, systemTime as time } from "../../../agent-sim/agent/index.ts";
 import type { PortalCommand } from "../../../agent-sim/fleet/portal.ts";
+import { statusOfCheck } from "../rig/calls.ts";
 import type { Node } from "../rig/node.ts";
 import { createRig, urlOf } from "../rig/rig.ts";
 import { spoil } from "../rig/sabotage.ts";
@@ -19,8 +19,6 @@ const TOLD_WITHIN_MS = 20_000;
 const LOOK_EVERY_MS = 500;
 /** For a clock that is an hour ahead the deadline has passed. */
 const DEADLINES_BY_A_WRONG_CLOCK = spoil("command_queue", "insert", "if new.seq % 3 = 0 then new.deadline_at := new.deadline_at - interval '1 hour'; end if;");
-
-const Readiness = z.object({ checks: z.array(z.object({ name: z.string(), status: z.string() })) });
 
 interface Mortal extends PortalCommand {
   readonly expiresAt: string;
@@ -39,8 +37,7 @@ const tells = async (node: Node): Promise<boolean> => {
   const untilMs = time.elapsedMs() + TOLD_WITHIN_MS;
   let isTold = false;
   while (!isTold && time.elapsedMs() < untilMs) {
-    const { body } = await http.call({ method: "GET", path: "/v1/health/ready" });
-    isTold = Readiness.parse(body).checks.some(({ name, status }) => name === "clock" && status === "degraded");
+    isTold = (await statusOfCheck(http, "clock")) === "degraded";
     if (!isTold) await pause(time, LOOK_EVERY_MS);
   }
   http.close();

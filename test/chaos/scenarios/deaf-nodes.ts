@@ -1,7 +1,7 @@
 // Nodes whose Redis subscription is dead while everything looks healthy: they must notice, report and repair it.
-import { z } from "zod";
-import { createHttp, NoAnswer, pause, systemTime as time } from "../../../agent-sim/agent/index.ts";
+import { createHttp, pause, systemTime as time } from "../../../agent-sim/agent/index.ts";
 import { createLatency } from "../../../agent-sim/fleet/latency.ts";
+import { statusOfCheck } from "../rig/calls.ts";
 import type { Node } from "../rig/node.ts";
 import { createRig, type Rig, urlOf } from "../rig/rig.ts";
 import type { Context, Scenario, ScenarioOutcome } from "../scenario.ts";
@@ -17,8 +17,6 @@ const GIVEN_UP_MS = 30_000;
 /** Longer than the probe's period, so that a brief healthy moment does not count as repaired. */
 const STAYS_HEALTHY_MS = 6_500;
 
-const Readiness = z.object({ checks: z.array(z.object({ name: z.string(), status: z.string() })) });
-
 interface Seen {
   noticedMs: number | null;
   mendedMs: number | null;
@@ -29,11 +27,7 @@ const watchNode = async (node: Node, sinceMs: number): Promise<Seen> => {
   const seen: Seen = { noticedMs: null, mendedMs: null };
   const isOver = (lastedMs: number): boolean => lastedMs >= GIVEN_UP_MS || (seen.mendedMs !== null && lastedMs - seen.mendedMs >= STAYS_HEALTHY_MS);
   for (let lastedMs = 0; !isOver(lastedMs); lastedMs = time.elapsedMs() - sinceMs) {
-    const answer = await http.call({ method: "GET", path: "/v1/health/ready" }).catch((error: unknown) => {
-      if (error instanceof NoAnswer) return null;
-      throw error;
-    });
-    const redis = Readiness.safeParse(answer?.body).data?.checks.find(({ name }) => name === "redis")?.status;
+    const redis = await statusOfCheck(http, "redis");
     if (redis === "degraded") {
       seen.noticedMs ??= time.elapsedMs() - sinceMs;
       seen.mendedMs = null;

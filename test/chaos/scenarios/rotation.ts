@@ -3,24 +3,13 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
-import {
-  callWithRetry,
-  createRotation,
-  type Http,
-  NoAnswer,
-  openFileKeys,
-  type PairedDevice,
-  packageRoot,
-  signer,
-  systemTime as time,
-  until,
-} from "../../../agent-sim/agent/index.ts";
+import { type Http, NoAnswer, type PairedDevice, packageRoot, systemTime as time, until } from "../../../agent-sim/agent/index.ts";
 import { createLatency } from "../../../agent-sim/fleet/latency.ts";
-import { signedHeaders } from "../../../protocol/index.ts";
 import { plainEnv, startChild } from "../../kit/net/children.ts";
-import { headersOf, inLanes, isSuccess, patience } from "../rig/calls.ts";
+import { inLanes } from "../rig/calls.ts";
 import { type Rig, urlOf, withRig } from "../rig/rig.ts";
 import { ROTATION_POINTS, type RotationOrders } from "../rig/rotation-points.ts";
+import { beginRotation, rotateSecret, statusWith } from "../rig/secrets.ts";
 import type { Context, Scenario, ScenarioOutcome } from "../scenario.ts";
 
 const WITHIN_MS = 60_000;
@@ -30,24 +19,6 @@ const STEPS = Object.keys(PATHS) as Step[];
 /** The gateway dies before it receives a step, or after the step and before its answer. */
 const MOMENTS = ["before", "after"] as const;
 type Moment = (typeof MOMENTS)[number];
-
-const createStamps = (): (() => number) => {
-  let lastMs = 0;
-  return () => {
-    lastMs = Math.max(lastMs + 1, time.wallMs());
-    return lastMs;
-  };
-};
-const stampMs = createStamps();
-
-const begin = async ({ credentials }: Rig, http: Http, { deviceId }: PairedDevice): Promise<void> => {
-  const answer = await callWithRetry(
-    () => http.call({ method: "POST", path: `/v1/devices/${deviceId}/secrets/rotate`, headers: headersOf(credentials), body: "{}" }),
-    patience(WITHIN_MS),
-  );
-  // A repeat after a lost answer meets its own rotation in progress.
-  if (!isSuccess(answer) && answer.status !== 409) throw new Error(`a rotation could not begin: ${answer.status}`);
-};
 
 /** Kills the gateway once, before or after the first call of the step. */
 const deadlyAt = (rig: Rig, step: Step, moment: Moment): Http => {
@@ -71,16 +42,12 @@ const deadlyAt = (rig: Rig, step: Step, moment: Moment): Http => {
 };
 
 const rotateOverGatewayDeath = async (rig: Rig, member: PairedDevice, { file, step, moment }: { file: string; step: Step; moment: Moment }): Promise<void> => {
-  const http = deadlyAt(rig, step, moment);
-  await begin(rig, http, member);
-  const keys = openFileKeys(file, member.secret);
-  const rotation = createRotation({ keys, http, deviceId: member.deviceId, identity: member, sign: signer(1), time, random: Math.random, stampMs });
-  await rotation.handler.run({}, { commandId: "cmd_1", signal: new AbortController().signal, progress: () => undefined, traceparent: null });
+  await rotateSecret(deadlyAt(rig, step, moment), rig.credentials, member, file);
 };
 
 /** Returns whether the agent died at its point; its second life runs to its end. */
 const rotateOverAgentDeath = async (rig: Rig, orders: Omit<RotationOrders, "url">, file: string): Promise<boolean> => {
-  await begin(rig, rig.http, { ...orders.member, fingerprint: "" });
+  await beginRotation(rig.http, rig.credentials, orders.member);
   const program = join(packageRoot(import.meta.dirname), "dist", "test", "chaos", "rig", "rotation-victim.js");
   const live = async (point: RotationOrders["point"]): Promise<boolean> => {
     await writeFile(file, JSON.stringify({ ...orders, point, url: urlOf(rig.agentProxy) } satisfies RotationOrders));
@@ -98,13 +65,6 @@ const known = async (file: string, { secret }: PairedDevice): Promise<string> =>
   const text = await readFile(file, "utf8").catch(() => null);
   return text === null ? secret : Stored.parse(JSON.parse(text)).current;
 };
-const statusWith = async ({ http }: Rig, member: PairedDevice, secret: string): Promise<number> =>
-  (
-    await callWithRetry(
-      () => http.call({ method: "GET", path: "/v1/agent/me", headers: signedHeaders({ ...member, secret }, "", new Date(stampMs())) }),
-      patience(WITHIN_MS),
-    )
-  ).status;
 
 const run = ({ seed, scale, control }: Context): Promise<ScenarioOutcome> =>
   withRig({ nodes: 1, seed }, async (rig) => {
@@ -136,9 +96,9 @@ const run = ({ seed, scale, control }: Context): Promise<ScenarioOutcome> =>
       });
       for (const member of members) {
         const secret = await known(fileOf(member), member);
-        if ((await statusWith(rig, member, secret)) !== 200) state.locked += 1;
+        if ((await statusWith(rig.http, { ...member, secret })) !== 200) state.locked += 1;
         if (secret === member.secret) state.unfinished += 1;
-        else if ((await statusWith(rig, member, member.secret)) !== 401) state.oldAccepted += 1;
+        else if ((await statusWith(rig.http, member)) !== 401) state.oldAccepted += 1;
       }
       return {
         n: members.length,

@@ -1,10 +1,10 @@
 // How long commands are kept: ended ones for the configured days, with their history and their keys; open ones always.
 import { encodeTime } from "ulid";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { SqlTx } from "../../../server/core/events.ts";
 import { newId } from "../../../server/core/ids.ts";
 import { deleteEnded, type RetentionPlace } from "../../../server/features/commands/store/retention.ts";
 import type { Db } from "../../../server/platform/database/db.ts";
+import { counted, pagesRead } from "../../kit/stores/pages-read.ts";
 import { addDevice, age, asOperator, connectDevice, createCommandsFeature, type DeviceRef, openTestDb, runJob } from "./kit.ts";
 
 const KEEP_DAYS = 30;
@@ -95,13 +95,7 @@ test("while one node runs retention, another deletes nothing", async () => {
 /** The pages of the table and of its indexes that each batch read. */
 const pagesOfBatches = async (rows: number, limit: number): Promise<readonly number[]> => {
   const tenantId = newId("ten");
-  /** Its counters are written at its end. */
-  const counted = <T>(work: (tx: SqlTx) => Promise<T>): Promise<T> =>
-    db.sqlTx(async (tx) => {
-      await tx.query("select pg_stat_force_next_flush()");
-      return work(tx);
-    });
-  await counted((tx) =>
+  await counted(db, (tx) =>
     tx.query(
       `insert into commands (command_id, tenant_id, device_id, seq, lane, type, payload, exec_timeout_s, created_by, issued_at, finished_at, status)
      select $2 || lpad(n::text, 16, '0'), $1, 'dev_x', n, 'host', 'ping', '{}', 60, 'test', now() - interval '40 days', now() - interval '40 days', 'succeeded'
@@ -109,20 +103,14 @@ const pagesOfBatches = async (rows: number, limit: number): Promise<readonly num
       [tenantId, `cmd_${encodeTime(Date.now() - 40 * DAY * 1_000, 10)}`, rows],
     ),
   );
-  const readSoFar = async (): Promise<number> => {
-    const [found] = await db.query<{ pages: number }>(
-      "select (heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read)::int as pages from pg_statio_user_tables where relname = 'commands'",
-    );
-    return found?.pages ?? Number.NaN;
-  };
   const before = new Date(Date.now() - KEEP_DAYS * DAY * 1_000);
   const pages: number[] = [];
   for (let place: RetentionPlace = { tenantId, after: "cmd_" }; place.after !== null; ) {
-    const start = await readSoFar();
-    const { next } = await counted((tx) => deleteEnded(tx, { place, before, limit }));
+    const start = await pagesRead(db, "commands");
+    const { next } = await counted(db, (tx) => deleteEnded(tx, { place, before, limit }));
     if (next === null) throw new Error("another node is at it");
     place = next;
-    pages.push((await readSoFar()) - start);
+    pages.push((await pagesRead(db, "commands")) - start);
   }
   return pages;
 };

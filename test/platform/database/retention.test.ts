@@ -13,6 +13,7 @@ import { deleteOldEvents } from "../../../server/platform/outbox/outbox-rows.ts"
 import { deleteExpiredSignatures } from "../../../server/platform/signature-memory.ts";
 import { openTestDb } from "../../features/commands/kit.ts";
 import { createTestDatabase, withClient } from "../../kit/stores/database.ts";
+import { counted, pagesRead } from "../../kit/stores/pages-read.ts";
 
 const ROWS = 5_000;
 const LIMIT = 50;
@@ -28,35 +29,21 @@ beforeAll(async () => {
 });
 afterAll(() => db.close());
 
-/** Its counters are written at its end. */
-const counted = <T>(work: (tx: SqlTx) => Promise<T>): Promise<T> =>
-  db.sqlTx(async (tx) => {
-    await tx.query("select pg_stat_force_next_flush()");
-    return work(tx);
-  });
-const readSoFar = async (table: string): Promise<number> => {
-  const [found] = await db.query<{ pages: number }>(
-    "select (heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read)::int as pages from pg_statio_user_tables where relname = $1",
-    [table],
-  );
-  return found?.pages ?? Number.NaN;
-};
-
 /** Returns true when there may be more. */
 type RunBatch = (tx: SqlTx) => Promise<boolean>;
 
 /** The pages of the table and of its indexes that each whole batch read. */
 const pagesOfBatches = async (table: string, insert: string, values: readonly unknown[], runBatch: RunBatch): Promise<readonly number[]> => {
-  await counted((tx) => tx.query(insert, values));
+  await counted(db, (tx) => tx.query(insert, values));
   await db.query(`analyze ${table}`);
   return withClient(url, async (dump) => {
     await dump.query("begin isolation level repeatable read");
     await dump.query("select 1 from tenants limit 1");
     const pages: number[] = [];
     for (let more = true; more; ) {
-      const start = await readSoFar(table);
-      more = await counted(runBatch);
-      pages.push((await readSoFar(table)) - start);
+      const start = await pagesRead(db, table);
+      more = await counted(db, runBatch);
+      pages.push((await pagesRead(db, table)) - start);
     }
     await dump.query("rollback");
     return pages.slice(0, ROWS / LIMIT);

@@ -3,26 +3,15 @@ import { randomUUID } from "node:crypto";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  callWithRetry,
-  createRandom,
-  createRotation,
-  openFileKeys,
-  type PairedDevice,
-  pairDevice,
-  pause,
-  signer,
-  systemTime as time,
-  until,
-} from "../../../../agent-sim/agent/index.ts";
+import { createRandom, type PairedDevice, pairDevice, pause, systemTime as time, until } from "../../../../agent-sim/agent/index.ts";
 import { createAgentGroup } from "../../../../agent-sim/fleet/agent-group.ts";
 import { createCommandTracker } from "../../../../agent-sim/fleet/command-tracker.ts";
 import { createPortal } from "../../../../agent-sim/fleet/portal.ts";
-import { signedHeaders } from "../../../../protocol/index.ts";
 import { folderPrefix } from "../../../kit/setup/run-mark.ts";
-import { headersOf, inLanes, isSuccess, patience } from "../../rig/calls.ts";
+import { inLanes, patience } from "../../rig/calls.ts";
 import { createPostgres, type Postgres } from "../../rig/postgres.ts";
 import { type Rig, urlOf, withRig } from "../../rig/rig.ts";
+import { rotateSecret, statusWith } from "../../rig/secrets.ts";
 import { type Context, hurried, type Scenario, type ScenarioOutcome } from "../../scenario.ts";
 import { runTrial } from "../../trial.ts";
 
@@ -41,29 +30,7 @@ const dumpOf = async (postgres: Postgres, folder: string): Promise<Postgres> => 
   return dump;
 };
 
-const rotate = async ({ http }: Rig, headers: Readonly<Record<string, string>>, member: PairedDevice, file: string): Promise<PairedDevice> => {
-  const path = `/v1/devices/${member.deviceId}/secrets/rotate`;
-  const begun = await callWithRetry(() => http.call({ method: "POST", path, headers, body: "{}" }), patience(WITHIN_MS));
-  if (!isSuccess(begun)) throw new Error(`a rotation could not begin: ${begun.status}`);
-  const keys = openFileKeys(file, member.secret);
-  const rotation = createRotation({
-    keys,
-    http,
-    deviceId: member.deviceId,
-    identity: member,
-    sign: signer(1),
-    time,
-    random: Math.random,
-    stampMs: time.wallMs,
-  });
-  await rotation.handler.run({}, { commandId: "cmd_1", signal: new AbortController().signal, progress: () => undefined, traceparent: null });
-  return { ...member, secret: keys.secret };
-};
-
-const isKnown = async ({ http }: Rig, member: PairedDevice): Promise<boolean> => {
-  const headers = signedHeaders(member, "", new Date(time.wallMs()));
-  return (await callWithRetry(() => http.call({ method: "GET", path: "/v1/agent/me", headers }), patience(WITHIN_MS))).status === 200;
-};
+const isKnown = async ({ http }: Rig, member: PairedDevice): Promise<boolean> => (await statusWith(http, member)) === 200;
 
 /** Without Redis a node may know the former secret for five seconds more. */
 const isSoonKnown = async (rig: Rig, member: PairedDevice): Promise<boolean> => {
@@ -97,7 +64,9 @@ const run = ({ seed, scale, control }: Context): Promise<ScenarioOutcome> =>
     try {
       group.start();
       const rotated: PairedDevice[] = [];
-      await inLanes(forgetful, 2, async (member) => rotated.push(await rotate(rig, headersOf(tenant), member, join(folder, member.deviceId))));
+      await inLanes(forgetful, 2, async (member) =>
+        rotated.push({ ...member, secret: await rotateSecret(rig.http, tenant, member, join(folder, member.deviceId)) }),
+      );
       if (!(await until(time, () => group.connected === group.size, { everyMs: 50, withinMs: WITHIN_MS }))) throw new Error("the fleet did not connect");
 
       await restore(rig, dump, !control);
