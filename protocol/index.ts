@@ -36,6 +36,8 @@ import { meshRoutes } from "./groups/mesh-routes.ts";
 import { pairing } from "./groups/pairing.ts";
 import { rollouts } from "./groups/rollouts.ts";
 import { security } from "./groups/security.ts";
+import { attention } from "./groups/start/attention.ts";
+import { overview } from "./groups/start/overview.ts";
 import { traces } from "./groups/traces.ts";
 import { tunnels } from "./groups/tunnels.ts";
 import { views } from "./groups/views.ts";
@@ -84,6 +86,8 @@ export const contract = {
   impersonations,
   costs,
   imports,
+  attention,
+  overview,
 } as const satisfies Record<string, Group>;
 export type Contract = typeof contract;
 
@@ -160,6 +164,7 @@ export { AppConfig, AppSlug, AppSpec, AppStage, ConfigValue, DesiredApp, Reporte
 export * from "./records/apps/app-template.ts";
 export * from "./records/apps/config-schema.ts";
 export * from "./records/apps/deployment.ts";
+export * from "./records/attention.ts";
 export * from "./records/backups/backup.ts";
 export { BackupPolicy, BackupRun, PolicyPreview, PolicyTarget, Retention, RunStatus } from "./records/backups/backup-policy.ts";
 export { DESTINATION_KINDS, DestinationKind, REPOSITORY_RIGHTS, RepositoryAccess, RepositoryRight } from "./records/backups/repository-access.ts";
@@ -178,6 +183,7 @@ export * from "./records/domain.ts";
 export * from "./records/load-test.ts";
 export * from "./records/mesh-route.ts";
 export * from "./records/metrics.ts";
+export * from "./records/overview.ts";
 export * from "./records/rollout.ts";
 export * from "./records/tunnel.ts";
 export * from "./records/update-policy.ts";

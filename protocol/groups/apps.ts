@@ -88,6 +88,8 @@ export const apps = group({
           status: z.array(AppStatus).min(1).max(12).optional().describe("Only apps in one of these states, separated by commas."),
           appType: z.string().min(1).max(64).optional().describe("Only apps of this template."),
           q: z.string().min(1).max(100).optional().describe("Only apps whose name contains this text."),
+          drift: z.boolean().optional().describe("Only apps that run or are stopped otherwise than they should, or only the others."),
+          outdated: z.boolean().optional().describe("Only apps of whose template the catalogue has another version, or only the others."),
         },
       }),
       output: paged(AppDetails),

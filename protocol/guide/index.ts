@@ -9,6 +9,7 @@ import { tenants } from "./access/tenants.ts";
 import { agent } from "./agent.ts";
 import { alerts } from "./alerts.ts";
 import { apps } from "./apps.ts";
+import { attention } from "./attention.ts";
 import { audit } from "./audit.ts";
 import { backupDestinations } from "./backups/backup-destinations.ts";
 import { backupPolicies } from "./backups/backup-policies.ts";
@@ -32,6 +33,7 @@ import { admin } from "./installation/admin.ts";
 import { announcements } from "./installation/announcements.ts";
 import { impersonations } from "./installation/impersonations.ts";
 import { meshRoutes } from "./mesh-routes.ts";
+import { overview } from "./overview.ts";
 import { pairing } from "./pairing.ts";
 import { rollouts } from "./rollouts.ts";
 import { security } from "./security.ts";
@@ -53,6 +55,7 @@ const GUIDES: { readonly [G in keyof Contract]?: Readonly<Record<string, Operati
   alerts,
   apiKeys,
   apps,
+  attention,
   audit,
   backupDestinations,
   backupPolicies,
@@ -73,6 +76,7 @@ const GUIDES: { readonly [G in keyof Contract]?: Readonly<Record<string, Operati
   general,
   health,
   invites,
+  overview,
   pairing,
   roles,
   rollouts,
@@ -93,6 +97,7 @@ export const guideOf = (id: string): OperationGuide => {
 /** The groups of the API, in the interface's order: documents and viewers show them so. */
 export const TAGS: Readonly<Record<string, string>> = {
   "Health and Status": "For load balancers, supervisors and status pages. No credential needed.",
+  Overview: "How the whole tenant is doing, and what needs somebody first.",
   Pairing: "How a machine becomes a device of a tenant: with a code that a person confirms, or with an enrollment token.",
   Devices: "The machines that run an agent. They are also called hosts.",
   Agent: "An agent's calls about its own device, signed with the device's secret.",

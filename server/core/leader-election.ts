@@ -12,6 +12,7 @@ const LOCKS = {
   certificateOrders: 7_266_530_041,
   backupDispatch: 7_266_530_043,
   volumeScans: 7_266_530_042,
+  overviewPoints: 7_266_530_044,
 } as const;
 export type LedWork = keyof typeof LOCKS;
 

@@ -4,6 +4,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Emit, Hint } from "../core/events.ts";
 import type { Handlers } from "../core/feature.ts";
 import type { Many, ManyStepper } from "../core/many/types.ts";
+import type { AttentionSource } from "../core/people/attention.ts";
 import type { FindStuck } from "../core/people/stuck.ts";
 import type { AuditTrail } from "../core/ports/audit.ts";
 import type { HideFor, OutcomeHandlers, ProgressHandler } from "../core/ports/command-outcomes.ts";
@@ -41,6 +42,8 @@ export interface FeatureParts {
   readonly progress?: Readonly<Record<string, ProgressHandler>>;
   /** What of the feature has waited for longer than it should, over all tenants. */
   readonly stuck?: FindStuck;
+  /** What of the feature needs somebody in a tenant. */
+  readonly attention?: AttentionSource;
   /** The kinds of work that the feature does in steps. */
   readonly steppers?: readonly ManyStepper[];
 }

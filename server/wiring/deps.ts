@@ -3,6 +3,7 @@ import type { Config } from "../config.ts";
 import type { ToLimit } from "../core/access.ts";
 import type { Clock } from "../core/clock.ts";
 import type { ManyEngine, ManySettings } from "../core/many/engine.ts";
+import type { AttentionSource } from "../core/people/attention.ts";
 import type { FindStuck } from "../core/people/stuck.ts";
 import type { DuplicateProbe, Evictor } from "../core/ports/agent-sessions.ts";
 import type { Carriers } from "../core/ports/carriers.ts";
@@ -119,10 +120,11 @@ export interface Wiring extends InstallationDeps {
   readonly watch: CountedWatch;
   /** Null without a provider, or if this gateway is not registered there. */
   readonly provider: IdentityProvider | null;
-  /** The features fill these three when they are connected. */
+  /** The features fill these four when they are connected. */
   readonly counters: Counters;
   readonly outcomes: Map<string, RegisteredOutcome>;
   readonly stuck: FindStuck[];
+  readonly attention: AttentionSource[];
   readonly toLimit: ToLimit;
   readonly socketUrl: () => string;
   /** False while hints between nodes get lost. */

@@ -41,13 +41,14 @@ const prepare = (deps: InstallationDeps, serving: ServingDeps) => {
 
 type AnyParts = FeatureParts & { readonly handlers: unknown; readonly outcomes?: Readonly<Record<string, OutcomeHandler>> };
 
-/** Hands the parts of a feature to those who run them: the outbox, the engine of steps, and the registries of outcomes, counters and what is stuck. */
-const connect = (name: string, parts: AnyParts, { outbox, manyEngine, outcomes, counters, stuck }: Wiring): void => {
+/** Hands the parts of a feature to those who run them: the outbox, the engine of steps, and the registries of outcomes, counters, what is stuck and what needs attention. */
+const connect = (name: string, parts: AnyParts, { outbox, manyEngine, outcomes, counters, stuck, attention }: Wiring): void => {
   const commandTypes: Readonly<Record<string, CommandType>> = contract[name as keyof Contract].commands;
   for (const [key, command] of Object.entries(commandTypes))
     outcomes.set(command.type, { command, handle: parts.outcomes?.[key] as OutcomeHandler, progress: parts.progress?.[key], hideFor: parts.hideFor }); // as: `Feature` requires one for each
   if (parts.consumer !== undefined) outbox.consume(name, parts.consumer);
   if (parts.stuck !== undefined) stuck.push(parts.stuck);
+  if (parts.attention !== undefined) attention.push(parts.attention);
   for (const stepper of parts.steppers ?? []) manyEngine.add(stepper);
   Object.assign(counters, parts.counters);
 };

@@ -65,6 +65,7 @@ export const createWiring = (deps: InstallationDeps, serving: ServingDeps, peers
     provider: openProvider(deps),
     counters,
     outcomes: new Map(),
+    attention: [],
     stuck: [outbox.stuck, createStuckMails(kit), manyEngine.stuck],
     toLimit: (...limit) => peers.fleets.toLimit(...limit),
     socketUrl: () => `${publicUrl().replace(/^http/, "ws")}${CONNECT_PATHS[0]}`,

@@ -13,6 +13,7 @@ import type { DestinationsFeature } from "../features/backup-destinations/index.
 import type { PoliciesFeature } from "../features/backup-policies/index.ts";
 import type { BackupsFeature } from "../features/backups/index.ts";
 import type { BillingFeature } from "../features/billing/index.ts";
+import type { BulkFeature } from "../features/bulk-operations/index.ts";
 import type { Commands } from "../features/commands/index.ts";
 import type { Deployments } from "../features/deployments/index.ts";
 import type { Devices } from "../features/devices/index.ts";
@@ -36,7 +37,7 @@ export interface Peers {
   readonly account: Pick<AccountFeature, "signedIn">;
   readonly admin: Pick<AdminFeature, "flags" | "liveNodes">;
   readonly agent: Pick<AgentFeature, "newestRelease">;
-  readonly alerts: Pick<AlertsFeature, "addBudgetRule" | "countOpen" | "handlers" | "named">;
+  readonly alerts: Pick<AlertsFeature, "addBudgetRule" | "countChannels" | "countOpen" | "handlers" | "named">;
   readonly announcements: Pick<AnnouncementsFeature, "current" | "deleteUser" | "undismissed">;
   readonly apiKeys: Pick<ApiKeysFeature, "byId" | "forgetAll" | "limitedTo" | "powersOf">;
   readonly apps: Pick<
@@ -45,9 +46,10 @@ export interface Peers {
   >;
   readonly audit: Pick<AuditFeature, "recordsOf">;
   readonly backupDestinations: Pick<DestinationsFeature, "gate" | "repositories">;
-  readonly backupPolicies: Pick<PoliciesFeature, "asksBeforeUpdate" | "follow" | "usesOf">;
+  readonly backupPolicies: Pick<PoliciesFeature, "asksBeforeUpdate" | "count" | "follow" | "usesOf">;
   readonly backups: Pick<BackupsFeature, "backUpFirst" | "count" | "forPolicies" | "handlers" | "named" | "usesOf">;
   readonly billing: Pick<BillingFeature, "end" | "grantPlan" | "isAnswering">;
+  readonly bulkOperations: Pick<BulkFeature, "handlers" | "underWay">;
   readonly commands: Commands;
   readonly deployments: Pick<Deployments, "adopt" | "follow" | "handlers" | "targets">;
   readonly devices: Devices;
@@ -57,7 +59,7 @@ export interface Peers {
   readonly live: Live;
   readonly meshRoutes: Pick<MeshRoutes, "ofDevice">;
   readonly roles: Pick<RolesFeature, "grants">;
-  readonly rollouts: Pick<Rollouts, "complianceOf" | "countLive" | "liveOf" | "requirePolicy">;
+  readonly rollouts: Pick<Rollouts, "complianceOf" | "countLive" | "liveOf" | "requirePolicy" | "underWay">;
   readonly security: Pick<SecurityFeature, "blocks">;
   readonly sessions: Pick<SessionsFeature, "deleteUser">;
   readonly tenants: Tenants;

@@ -2,11 +2,13 @@
 import { cookieNames } from "../core/people/session-cookies.ts";
 import { createAdmin } from "../features/admin/index.ts";
 import { createAnnouncements } from "../features/announcements/index.ts";
+import { createAttention } from "../features/attention/index.ts";
 import { createAudit } from "../features/audit/index.ts";
 import { createBilling } from "../features/billing/index.ts";
 import { createCosts } from "../features/costs/index.ts";
 import { createGeneral, type GeneralDeps, statedLimits } from "../features/general/index.ts";
 import { billingCheck, clockCheck, createHealth, databaseCheck, loadCheck, mailCheck, redisCheck } from "../features/health/index.ts";
+import { createTenantOverview } from "../features/overview/index.ts";
 import { createIdentityProvider, type IdentityProvider } from "../platform/identity/identity-provider.ts";
 import { processIdentity } from "../platform/postgres/process-identity.ts";
 import { commit, SERVICE, version } from "../version.ts";
@@ -66,6 +68,25 @@ export const service = (wiring: Wiring, peers: Peers) => {
         holdFleets: peers.fleets.holdForLimit,
         addAlertRule: (...asked) => peers.alerts.addBudgetRule(...asked),
         wakeJob: (name) => serving.book.wake(name),
+      }),
+    attention: () => createAttention({ sources: wiring.attention }),
+    overview: () =>
+      createTenantOverview({
+        ...kit,
+        devices: peers.devices,
+        appStates: (scope) => peers.apps.countByStatus(scope),
+        openCommands: (scope) => peers.commands.countOpen(scope),
+        changes: {
+          rollouts: (...asked) => peers.rollouts.underWay(...asked),
+          bulkOperations: (...asked) => peers.bulkOperations.underWay(...asked),
+        },
+        notableEvents: (...asked) => peers.live.notable(...asked),
+        setup: {
+          hasCertificate: () => wiring.publicUrl().startsWith("https:"),
+          countChannels: (scope) => peers.alerts.countChannels(scope),
+          countPolicies: (scope) => peers.backupPolicies.count(scope),
+          isHidden: (scope) => peers.tenants.isSetupHidden(scope),
+        },
       }),
     audit: () => createAudit({ ...kit, keepDays: config.AUDIT_RETENTION_DAYS }),
   };

@@ -14,6 +14,7 @@ const BOUNDS: Readonly<Record<string, string>> = {
   "admin.listJobs": "the jobs of the gateway",
   "admin.listNodes": "a limit in the statement",
   "admin.listStuck": "a limit for each kind, and `truncated`",
+  "attention.list": "50 lines, and 20 of each feature",
   "announcements.list": "100 announcements of the installation",
   "apps.listSnapshots": "50 of people and five automatic ones an app, with bounded metadata",
   "commands.getMany": "the ids in the request",

@@ -515,6 +515,8 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock, userId: str
   ...ROLLOUT_SAMPLES,
   ...BACKUP_SAMPLES,
   "batch.run": async () => ({ requests: [{ id: "devices", method: "GET", path: "/devices?limit=1" }] }),
+  "attention.list": nothing,
+  "overview.get": nothing,
   "views.list": nothing,
   "views.get": ofNew("/v1/views", "viewId", VIEW),
   "views.create": async () => VIEW,

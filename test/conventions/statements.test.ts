@@ -31,12 +31,13 @@ const RAW = [
   "server/features/imports/store.ts",
   ...["budgets", "ledger", "rates", "reports"].map((name) => `server/features/costs/store/${name}.ts`),
   "server/features/deployments/store/deployments.ts",
-  ...["agents", "contact", "devices", "enrol", "fleets", "hello", "list", "presence", "seen", "sweep", "targets"].map(
+  ...["agents", "contact", "devices", "enrol", "fleets", "groups", "hello", "list", "offline", "presence", "seen", "sweep", "targets"].map(
     (name) => `server/features/devices/store/${name}.ts`,
   ),
   "server/features/domains/acme/store.ts",
   "server/features/domains/store.ts",
   "server/features/mesh-routes/store.ts",
+  "server/features/overview/store.ts",
   "server/features/tunnels/store.ts",
   "server/features/fleets/store.ts",
   "server/features/live/store.ts",

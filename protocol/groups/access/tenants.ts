@@ -59,6 +59,7 @@ export const TenantSettings = z.object({
     .describe("How long a device may be silent before it counts as offline, if that is longer than the installation's own time. `null`: the installation's."),
   defaultTimezone: z.string(),
   allowedReturnHosts: z.array(z.string()).describe("Hosts that `return_to` may name in pairing, beside the installation's."),
+  setupHidden: z.boolean().describe("Nobody wants to see the list of first steps any more."),
   version: z.int(),
   updatedAt: Timestamp,
 });
@@ -152,6 +153,7 @@ export const tenants = group({
         offlineAfterSeconds: TenantSettings.shape.offlineAfterSeconds.optional(),
         defaultTimezone: TimeZone.optional(),
         allowedReturnHosts: z.array(ReturnHost).max(20).optional(),
+        setupHidden: TenantSettings.shape.setupHidden.optional(),
         version: Version.optional(),
       }),
       output: TenantSettings,

@@ -8,6 +8,7 @@ const settings = {
   offlineAfterSeconds: 300,
   defaultTimezone: "Europe/Lisbon",
   allowedReturnHosts: ["portal.example.com"],
+  setupHidden: false,
   version: 2,
   updatedAt: LATER,
 };

@@ -7,6 +7,7 @@ import type { FindStuck } from "../../core/people/stuck.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
 import { type ActionsDeps, createAlertHandlers } from "./actions.ts";
+import { createAlertAttention } from "./attention.ts";
 import { type ChannelsDeps, createChannelHandlers, createSilenceHandlers } from "./channels.ts";
 import { createEvaluation } from "./evaluate.ts";
 import { budgetRule } from "./first-rules.ts";
@@ -15,6 +16,7 @@ import { createRuleHandlers, type RulesDeps } from "./rules.ts";
 import { createSend } from "./send.ts";
 import { createSignals } from "./signals.ts";
 import { countAlerts, countOpenAlerts, deleteOldAlerts, findNamedAlerts } from "./store/alerts.ts";
+import { countChannels } from "./store/channels.ts";
 import { countNotifications, deleteOldNotifications, findUnsent } from "./store/notifications.ts";
 import { countRules, hasRuleOn, insertRule } from "./store/rules.ts";
 import { deleteOldSignals } from "./store/signals.ts";
@@ -79,6 +81,7 @@ const createGauges = ({ db }: Pick<AlertsDeps, "db">) => [
 export interface AlertsFeature extends Feature<typeof contract.alerts> {
   /** Open alerts among those that the caller sees. */
   readonly countOpen: (scope: SystemScope) => Promise<number>;
+  readonly countChannels: (scope: SystemScope) => Promise<number>;
   /** With the first budget of a tenant that has no rule on budgets. */
   readonly addBudgetRule: (tx: Tx, scope: SystemScope) => Promise<void>;
   /** As the targets of bulk operations. */
@@ -101,12 +104,14 @@ export const createAlerts = (deps: AlertsDeps): AlertsFeature => {
     addBudgetRule: async (tx, scope) => {
       if (!(await hasRuleOn(tx, scope, "cost.budget"))) await insertRule(tx, scope, budgetRule());
     },
+    countChannels: ({ tenantId }) => countChannels(deps.db, { tenantId }),
     named: findNamedAlerts,
     countOpen: async (scope) => {
       const { open } = await countAlerts(deps.db, scope);
       return open.info + open.warning + open.critical;
     },
     consumer: signals.consumer,
+    attention: createAlertAttention(deps),
     counters: { alertRules: countRules },
     gauges: createGauges(deps),
     stuck: createFindUnsent(deps),

@@ -12,6 +12,7 @@ import { implement } from "../../core/feature.ts";
 import type { SystemScope, TenantScope } from "../../core/scope.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
 import { type AgentReport, createAgentReports, type ReportAnswer } from "./agent-reports.ts";
+import { createAppAttention } from "./attention.ts";
 import { type Backing, createBacking } from "./backing.ts";
 import type { AppCatalogue } from "./catalogue/load.ts";
 import { createContents } from "./contents.ts";
@@ -124,6 +125,7 @@ export const createAppFeature = (deps: AppsDeps): AppsFeature => {
     hideFor: createHideFor(deps),
     logs: logs.reads,
     jobs: [logs.job, { name: "apps.forget", everyMs: HOUR_MS, run: () => forgetRemoved(db, secondsFromNow(-KEPT_DAYS * DAY_SECONDS, deps.clock.now())) }],
+    attention: createAppAttention(deps),
     counters: { apps: countApps },
     countByDevice: countAppsByDevice,
     countByStatus: (scope) => countAppsByStatus(db, scope),

@@ -10,6 +10,7 @@ import type { RepositoryGate } from "../../core/ports/repository-access.ts";
 import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
 import { createRepositoryAccess, type FindOrder } from "./access.ts";
+import { createDestinationAttention } from "./attention.ts";
 import { createDestinationChanges, type FindUses } from "./changes.ts";
 import { createRepositoryGate, type GateDeps } from "./gate.ts";
 import { createPlaces, findPlace, type Places, unknownDestination } from "./places.ts";
@@ -126,6 +127,7 @@ export const createBackupDestinations = (deps: DestinationsDeps): DestinationsFe
         await emit(tx, [happened(scope, tested, row.destinationId, data) as Happened<typeof tested>]);
       },
     },
+    attention: createDestinationAttention(deps),
     counters: { storageGB: async (sql, scope) => Math.round(((await storedBytes(sql, scope)) / GIGABYTE) * 1_000) / 1_000 },
     repositories: {
       ...places,

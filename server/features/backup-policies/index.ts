@@ -12,6 +12,7 @@ import type { BackedApp } from "../apps/index.ts";
 import type { FindUses } from "../backup-destinations/index.ts";
 import type { FollowBackup } from "../backups/index.ts";
 import type { Feature } from "../kit.ts";
+import { createPolicyAttention } from "./attention.ts";
 import type { PoliciesDeps } from "./policies-deps.ts";
 import { createPreview } from "./preview.ts";
 import { createRetaining, requireValid } from "./retaining.ts";
@@ -34,6 +35,7 @@ import { hasOpenRun, pageOfRuns, shownRuns } from "./store/runs.ts";
 import { createPolicyTargets } from "./targets.ts";
 
 export interface PoliciesFeature extends Feature<typeof contract.backupPolicies> {
+  readonly count: (scope: SystemScope) => Promise<number>;
   readonly follow: FollowBackup;
   readonly asksBeforeUpdate: (
     tx: Tx,
@@ -180,6 +182,8 @@ export const createBackupPolicies = (deps: PoliciesDeps): PoliciesFeature => {
     }),
     jobs: running.jobs,
     follow: running.follow,
+    attention: createPolicyAttention(deps),
+    count: ({ tenantId }) => countPolicies(db, { tenantId }),
     counters: { backupPolicies: countPolicies },
     usesOf: async (tx, scope, destinationId, limit) => (await policiesAt(tx, scope, destinationId, limit)).map((id) => ({ type: "backupPolicy", id })),
     asksBeforeUpdate: async (tx, scope, apps) => {

@@ -4,18 +4,19 @@
 // 2. stepper.ts is a kind of work of the engine in core/many: each step ends the items whose commands have ended, judges, begins the next slice with the
 //    access that the creator has now (core/people/present-access.ts), and writes items and counters in one transaction.
 // 3. registry.ts says what an operation does with a slice: perform-alone.ts by the handlers of the single calls, perform-together.ts in few statements.
-import { contract } from "../../../protocol/index.ts";
+import { contract, type OverviewChange } from "../../../protocol/index.ts";
 import { DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import { implement } from "../../core/feature.ts";
 import { type AccessDeps, createPresentAccess } from "../../core/people/present-access.ts";
+import type { TenantScope } from "../../core/scope.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
 import { createChanges } from "./changes.ts";
 import { type CreateDeps, createMaking } from "./create.ts";
 import type { PerformDeps } from "./perform.ts";
-import { createReads } from "./reads.ts";
+import { createReads, ownOf } from "./reads.ts";
 import { createStepper, type StepperDeps } from "./stepper.ts";
 import { deleteOldItems } from "./store/items.ts";
-import { deleteOldBulks } from "./store/operations.ts";
+import { type BulkRow, deleteOldBulks, findBulksUnderWay } from "./store/operations.ts";
 import { createUpload } from "./upload.ts";
 
 export interface BulkDeps
@@ -29,7 +30,17 @@ const KEEP_ITEMS_DAYS = 30;
 const KEEP_DAYS = 400;
 const FORGOTTEN_AT_ONCE = 5_000;
 
-export const createBulkOperations = (deps: BulkDeps): Feature<typeof contract.bulkOperations> => {
+export interface BulkFeature extends Feature<typeof contract.bulkOperations> {
+  /** Operations that have not ended, the newest first; of a limited caller only the caller's own. */
+  readonly underWay: (scope: TenantScope, limit: number) => Promise<readonly OverviewChange[]>;
+}
+
+const changeOf = ({ operationId: id, name, operation, status, counts }: BulkRow): OverviewChange => {
+  const { total, pending, running, failed } = counts;
+  return { kind: "bulkOperation", id, name: name ?? operation, status, phase: null, phases: null, done: total - pending - running, failed, total };
+};
+
+export const createBulkOperations = (deps: BulkDeps): BulkFeature => {
   const { db, clock } = deps;
   const ago = (days: number): Date => secondsFromNow(-days * DAY_SECONDS, clock.now());
   const forget = async (): Promise<boolean> => {
@@ -38,6 +49,7 @@ export const createBulkOperations = (deps: BulkDeps): Feature<typeof contract.bu
   };
   return {
     handlers: implement(contract.bulkOperations, { ...createReads(deps), ...createMaking(deps), ...createChanges(deps), ...createUpload(deps) }),
+    underWay: async (scope, limit) => (await findBulksUnderWay(db, scope, limit, ownOf(scope))).map(changeOf),
     steppers: [createStepper({ ...deps, access: createPresentAccess(deps) })],
     jobs: [{ name: "bulk-operations.forget", everyMs: 600_000, run: forget }],
   };

@@ -42,6 +42,7 @@ import { createUnwrittenSends } from "./sending/unwritten-sends.ts";
 import { createWriteBeforeCancel } from "./sending/write-before-cancel.ts";
 import { type CommandSettings, defaultSettings } from "./settings.ts";
 import { writeSent } from "./store/claim.ts";
+import { countOpenSeen } from "./store/list.ts";
 import { lockOpen } from "./store/lock.ts";
 import { countOpen, findCommand, findPending, findStates } from "./store/read.ts";
 import type { CommandRow } from "./store/rows.ts";
@@ -131,6 +132,8 @@ export interface Commands extends Feature<typeof contract.commands> {
   pending(device: DeviceRef): Promise<{ readonly queued: number; readonly cancel: readonly CommandId[] }>;
   /** Commands that a trace names, with their histories; those of other tenants are left out. */
   histories(scope: SystemScope, commandIds: readonly string[]): Promise<readonly CommandHistory[]>;
+  /** Open commands that the caller sees, and those of them past their deadline. */
+  countOpen(scope: SystemScope): Promise<{ readonly open: number; readonly overdue: number }>;
   /** Open commands by status, and those that the reaper missed: the second number must be 0. */
   /** Commands queued in the last minute, over all tenants. */
   perMinute(): Promise<number>;
@@ -182,6 +185,7 @@ export const createCommands = (deps: CommandsDeps): Commands => {
     enqueueEach: createEnqueueEach(parts),
     checkOrder: createCheckOrder(parts),
     statesOf: findStates,
+    countOpen: (scope) => countOpenSeen(db, scope),
     cancelOrdered: createCancelOrdered(parts),
     holdUndelivered: createHoldUndelivered(parts),
     jobs: [reaperJob(parts), sweep, waiters.job, retentionJob(parts), outcomes.job],

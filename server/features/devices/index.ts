@@ -1,5 +1,5 @@
 // Devices: paired machines, their presence and their secrets. Other features pair through `enrol` and read through `find`.
-import { CLOSE, type CommandId, connectTo, contract, type Device } from "../../../protocol/index.ts";
+import { CLOSE, type CommandId, connectTo, contract, type Device, type OverviewGroups } from "../../../protocol/index.ts";
 import { isLimited } from "../../core/access.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
@@ -24,6 +24,7 @@ import { type Agents, createAgentRegistry } from "./agent-registry.ts";
 import { type AnyDevice, createAnyDevice } from "./any-device.ts";
 import { createEnrol, createReissue, type Enrol, type PlanGuard, type Reissue, type ResetCommands } from "./enrol.ts";
 import { createFleetDevices, type FleetDevices } from "./fleets.ts";
+import { createOfflineAttention } from "./offline.ts";
 import { createPresence, type Presence } from "./presence.ts";
 import { createReadHandlers, type DeviceReadsDeps } from "./reads.ts";
 import { createRepairHandlers } from "./repair.ts";
@@ -39,6 +40,7 @@ import {
   findDeviceSummary,
   findKnown,
   findMachines,
+  findNamesAndTags,
   findRestic,
   listIds,
   type NetworkPlace,
@@ -46,6 +48,7 @@ import {
   updateDevice,
 } from "./store/devices.ts";
 import { findByFingerprint, type KnownMachine } from "./store/enrol.ts";
+import { groupByKey } from "./store/groups.ts";
 import { describeDevice, fencePresence, type MachineReport } from "./store/presence.ts";
 import { createTargets, type DeviceTargets } from "./targets.ts";
 import { createVisibility, type Visibility } from "./visibility.ts";
@@ -108,6 +111,9 @@ export interface Devices extends Feature<typeof contract.devices>, Omit<Visibili
   ids(scope: SystemScope, within?: Clients): Promise<readonly string[]>;
   /** How many devices have each status. */
   states(scope: SystemScope): Promise<Record<Device["status"], number>>;
+  /** Devices by a part of their tags; null: by the one that most tags have. */
+  groups(scope: SystemScope, key: string | null): Promise<OverviewGroups>;
+  namesAndTags(scope: SystemScope, deviceIds: readonly string[]): ReturnType<typeof findNamesAndTags>;
   /** For administrators of the installation. */
   readonly anyDevice: AnyDevice;
   readonly ofFleets: FleetDevices;
@@ -156,6 +162,9 @@ export const createDevices = (deps: DevicesDeps): Devices => {
     machines: findMachines,
     ids: (scope, within = db) => listIds(within, scope),
     states: (scope) => countDevicesByStatus(db, scope),
+    groups: (scope, key) => groupByKey(db, scope, key),
+    namesAndTags: (scope, deviceIds) => findNamesAndTags(db, scope, deviceIds),
+    attention: createOfflineAttention(deps),
     counters: { hosts: countDevices },
     describe: (scope, { ipAddresses, ...report }) => describeDevice(db, scope, { ...report, addresses: ipAddresses && reachable(ipAddresses) }),
     anyDevice: createAnyDevice(deps),

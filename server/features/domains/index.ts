@@ -13,6 +13,7 @@ import type { Job } from "../../platform/jobs.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
 import { type AcmeSettings, type Authority, createAuthority } from "./acme/authority.ts";
 import { createCertificateOrders, ORDERS_JOB } from "./acme/orders.ts";
+import { createDomainAttention } from "./attention.ts";
 import { type Checking, createChecking } from "./checking.ts";
 import { createDnsChecks, newDomainResolver } from "./dns.ts";
 import { createDomainHandlers, type DomainTargets } from "./handlers.ts";
@@ -145,6 +146,7 @@ export const createDomains = (deps: DomainsDeps): Domains => {
   return {
     handlers: createDomainHandlers({ ...deps, ...operations }),
     jobs: [checkJob(deps, checking), expiringJob(deps), ...jobs],
+    attention: createDomainAttention(deps),
     counters: { customDomains: countDomains },
     edge: edgeOf(deps, served),
     served,

@@ -14,7 +14,7 @@ export interface DomainsEdge {
   readonly addresses: readonly string[];
 }
 
-const EXPIRING_MS = 7 * 86_400_000;
+export const EXPIRING_MS = 7 * 86_400_000;
 
 export const txtNameOf = (hostname: string): string => `_svc-verify.${hostname}`;
 export const txtValueOf = (token: string): string => `svc-domain-verification=${token}`;

@@ -41,6 +41,12 @@ export const findVerified = (db: Clients, hostname: string): Promise<DomainRow |
 export const findChallenge = (db: Clients, hostname: string, challengeToken: string): Promise<Pick<DomainRow, "challengeAnswer"> | null> =>
   db.system.customDomain.findFirst({ where: { hostname, challengeToken }, select: { challengeAnswer: true } });
 
+/** Domains that visitors do not reach, and those with a certificate that ends before `endsBefore` or that nobody got. */
+export const findNeedyDomains = (db: Clients, scope: SystemScope, endsBefore: Date, take: number): Promise<DomainRow[]> => {
+  const OR = [{ status: { in: ["failed", "degraded"] } }, { certNotAfter: { lte: endsBefore } }, { certNotAfter: null, orderError: { not: null } }];
+  return db.for(scope).customDomain.findMany({ where: { OR }, orderBy: [{ statusSince: "desc" }, { domainId: "asc" }], take });
+};
+
 export type NewDomain = Pick<DomainRow, "domainId" | "hostname" | "targetKind" | "targetId" | "statusSince" | "token" | "checks" | "nextCheckAt" | "createdBy">;
 export const insertDomain = (db: Clients, scope: SystemScope, { checks, ...domain }: NewDomain): Promise<DomainRow> =>
   db.for(scope).customDomain.create({ data: { ...domain, checks: checks ?? {} } });

@@ -17,7 +17,7 @@ import { createFeed, type Published, toPublished } from "./feed.ts";
 import { accepts, deviceOf, type Filter, isAskedFor } from "./filter.ts";
 import { findBeginning, readMissed } from "./resume.ts";
 import { createSeenTicks, type ReadSeen } from "./seen.ts";
-import { readNewest } from "./store.ts";
+import { readNewest, readNotable } from "./store.ts";
 import { createStreamCount, type StreamBounds } from "./streams.ts";
 import { createUntil, type Until } from "./until.ts";
 
@@ -68,6 +68,8 @@ export interface Live extends Feature<typeof contract.live> {
   readonly until: Until;
   /** The tenant's newest durable events, newest first; of the newest thousand those that a limited caller may know. */
   readonly recent: (scope: SystemScope, limit: number) => Promise<readonly DispatchedEvent[]>;
+  /** Likewise, of the newest two thousand, without commands that succeeded. */
+  readonly notable: (scope: SystemScope, limit: number) => Promise<readonly DispatchedEvent[]>;
 }
 
 const DEFAULTS: LiveSettings = {
@@ -82,6 +84,8 @@ const DEFAULTS: LiveSettings = {
   streamsPerTenant: 200,
   streamsPerCredential: 20,
 };
+
+const NOTABLE_AMONG = 2_000;
 
 type Sight = (published: Published) => Promise<Published | null>;
 /** Yields what the viewer has missed and then what comes, each event once. */
@@ -164,6 +168,16 @@ export const createLive = (deps: LiveDeps): Live => {
     if (!isLimited(scope) || isAskedFor(event)) return true;
     const deviceId = deviceOf(event);
     return deviceId !== null && isShown(scope, deviceId);
+  };
+
+  /** The first of these events that a limited caller may know. */
+  const firstKnown = async (scope: SystemScope, events: readonly DispatchedEvent[], limit: number): Promise<readonly DispatchedEvent[]> => {
+    const known: DispatchedEvent[] = [];
+    for (const event of events) {
+      if (known.length === limit) break;
+      if (await mayKnow(scope, { subjectId: event.subjectId, type: event.type, data: { ...event.data } })) known.push(event);
+    }
+    return known;
   };
 
   /** What a viewer sees of the events: `early` before they wait in the buffer, `late` after. */
@@ -253,12 +267,11 @@ export const createLive = (deps: LiveDeps): Live => {
     until: createUntil(feed, takePlace),
     recent: async (scope, limit) => {
       if (!isLimited(scope)) return readNewest(db, scope.tenantId, limit);
-      const shown: DispatchedEvent[] = [];
-      for (const event of await readNewest(db, scope.tenantId, settings.replayedEvents)) {
-        if (shown.length === limit) break;
-        if (await mayKnow(scope, { subjectId: event.subjectId, type: event.type, data: { ...event.data } })) shown.push(event);
-      }
-      return shown;
+      return firstKnown(scope, await readNewest(db, scope.tenantId, settings.replayedEvents), limit);
+    },
+    notable: async (scope, limit) => {
+      const events = await readNotable(db, scope.tenantId, NOTABLE_AMONG, isLimited(scope) ? settings.replayedEvents : limit);
+      return isLimited(scope) ? firstKnown(scope, events, limit) : events;
     },
   };
 };

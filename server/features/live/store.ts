@@ -65,5 +65,16 @@ const READ_NEWEST = statement<EventRow>(
     order by d.last_sequence desc, o.nth desc limit $2`,
 );
 
+/** Nobody has to look at a command that succeeded, and most events are of these. */
+const READ_NOTABLE = statement<EventRow>(
+  "live.readNotable",
+  `select ${EVENT_COLUMNS} from ${dispatchedWithin({ tenant: "$1", above: "0", below: FAR, order: "desc", count: "$2::int8" })}
+      and e.type <> 'command.completed'
+    order by d.last_sequence desc, o.nth desc limit $3`,
+);
+/** Among the newest `looksAt` events. */
+export const readNotable = async (db: Db, tenantId: string, looksAt: number, limit: number): Promise<readonly DispatchedEvent[]> =>
+  (await db.query(READ_NOTABLE, [tenantId, looksAt, limit])).map(toEvent);
+
 export const readNewest = async (db: Db, tenantId: string, limit: number): Promise<readonly DispatchedEvent[]> =>
   (await db.query(READ_NEWEST, [tenantId, limit])).map(toEvent);

@@ -4,7 +4,7 @@
 // 2. The engine of server/core/many takes its steps. step/begin.ts freezes its devices; from then on each step pulls what has become of the orders
 //    (step/pull.ts, rules/decide.ts), judges (step/advance.ts, core/many/threshold.ts) and orders the next devices (step/order.ts).
 // 3. handlers/changes.ts does what people want, between two steps. rules/states.ts is the table of what they may.
-import { contract } from "../../../protocol/index.ts";
+import { contract, type OverviewChange } from "../../../protocol/index.ts";
 import { DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import type { Clients, Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
@@ -12,6 +12,7 @@ import type { DispatchedEvent } from "../../core/events.ts";
 import { implement } from "../../core/feature.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
+import { createRolloutAttention } from "./attention.ts";
 import { createComplianceOf } from "./compliance.ts";
 import type { FindFleet } from "./fleet.ts";
 import { followNewDevices } from "./follow.ts";
@@ -27,7 +28,8 @@ import { createRolloutStepper } from "./step/stepper.ts";
 import { countLiveOf } from "./store/devices.ts";
 import { cameOnline } from "./store/members.ts";
 import { countUpdatePolicies, findUpdatePolicy } from "./store/policies.ts";
-import { countLiveRollouts, forgetEnded, liveRolloutsOf } from "./store/rollouts.ts";
+import type { RolloutRow } from "./store/rollout-row.ts";
+import { countLiveRollouts, findUnderWay, forgetEnded, liveRolloutsOf } from "./store/rollouts.ts";
 
 export type { RolloutFleet } from "./fleet.ts";
 
@@ -46,6 +48,8 @@ export interface Rollouts extends Feature<typeof contract.rollouts> {
   readonly liveOf: typeof liveRolloutsOf;
   readonly countLive: typeof countLiveOf;
   readonly complianceOf: ReturnType<typeof createComplianceOf>;
+  /** Rollouts that have not ended, the newest first. */
+  readonly underWay: (scope: SystemScope, limit: number) => Promise<readonly OverviewChange[]>;
 }
 
 const HOUR_MS = 3_600_000;
@@ -55,6 +59,12 @@ const tenantsOnline = (events: readonly DispatchedEvent[]): ReadonlyMap<string, 
   const found = new Map<string, string[]>();
   for (const { type, tenantId, subjectId } of events) if (type === "device.online") found.set(tenantId, [...(found.get(tenantId) ?? []), subjectId]);
   return found;
+};
+
+const changeOf = ({ rolloutId: id, name, status, phase, phases, total, ...row }: RolloutRow): OverviewChange => {
+  const failed = row.failed + row.timedOut;
+  const done = row.succeeded + failed + row.skipped + row.aborted;
+  return { kind: "rollout", id, name, status, phase, phases: phases.length, done, failed, total };
 };
 
 export const createRollouts = (given: RolloutsDeps): Rollouts => {
@@ -80,6 +90,7 @@ export const createRollouts = (given: RolloutsDeps): Rollouts => {
         },
       }),
     ],
+    attention: createRolloutAttention(deps),
     counters: { updatePolicies: countUpdatePolicies, liveRollouts: countLiveRollouts },
     /** Devices that come back are ordered soon: whoever waits for them looks again. */
     consumer: async (tx: Tx, events) => {
@@ -98,5 +109,6 @@ export const createRollouts = (given: RolloutsDeps): Rollouts => {
     liveOf: liveRolloutsOf,
     countLive: countLiveOf,
     complianceOf: createComplianceOf(findAim),
+    underWay: async (scope, limit) => (await findUnderWay(db, scope, limit)).map(changeOf),
   };
 };

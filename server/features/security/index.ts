@@ -15,6 +15,7 @@ import { LOCK } from "../../core/statements.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
 import type { Members } from "../tenants/index.ts";
+import { createSecurityAttention } from "./attention.ts";
 import { countBlocked, pageOfBlocked } from "./block-rows.ts";
 import { createBlockedSet } from "./blocked-set.ts";
 import { type BlockBook, createBlocks, installationScope } from "./blocks.ts";
@@ -76,6 +77,7 @@ export const createSecurity = (deps: SecurityDeps): SecurityFeature => {
       { name: "security.forget-alerts", everyMs: FORGET_EVERY_MS, run: inRounds(FORGET_ROWS, (batch) => deleteOldSecurityAlerts(db, batch)) },
       ...blocks.jobs,
     ],
+    attention: createSecurityAttention(deps),
     gauges: [
       { name: "blocked_entities", help: "Addresses, users, devices and keys that this node refuses", read: () => set.size },
       {

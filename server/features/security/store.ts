@@ -82,6 +82,12 @@ export const pageOfSecurityAlerts = (db: Clients, scope: SystemScope, query: Ale
   });
 };
 
+/** Open ones, the newest first. */
+export const findUnansweredAlerts = async (db: Clients, scope: SystemScope, take: number) => {
+  const rows = await db.for(scope).securityAlert.findMany({ where: { status: "open" }, orderBy: [{ createdAt: "desc" }, { alertId: "desc" }], take });
+  return rows.map((row) => ({ ...row, severity: row.severity as Severity })); // as: only this feature writes the column
+};
+
 export const findSecurityAlert = async (db: Clients, scope: SystemScope, alertId: string): Promise<SecurityAlert | null> => {
   const row = await db.for(scope).securityAlert.findFirst({ where: { alertId } });
   return row === null ? null : toAlert(row);

@@ -20,7 +20,7 @@ import { createMembers } from "./members.ts";
 import { createMetricHistory, type MetricRetention, type MetricsDeps } from "./metrics.ts";
 import type { Counters } from "./plan-limits.ts";
 import { DEFAULT_PLAN } from "./plan-table.ts";
-import { createSettings, timezoneOf } from "./settings.ts";
+import { createSettings, isSetupHidden, timezoneOf } from "./settings.ts";
 import { isReservedSlug } from "./slugs.ts";
 import { createStanding } from "./standing.ts";
 import { findEveryMember } from "./store/members.ts";
@@ -82,6 +82,7 @@ export const createTenants = (deps: TenantsDeps) => {
     forgetTenant,
     deviceMetrics: metrics.ofDevice,
     timezoneOf,
+    isSetupHidden: (scope: SystemScope) => isSetupHidden(db, scope),
     counters: { members: countMembers },
     standing: createStanding(life, forgetTenant),
     nameOf: async (db: Tx, scope: SystemScope): Promise<string | null> => (await findTenant(db, scope))?.name ?? null,

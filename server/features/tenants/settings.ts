@@ -21,11 +21,22 @@ const find = async (db: Clients, scope: SystemScope) =>
 
 const defaults = async (db: Clients, scope: SystemScope) => {
   const { createdAt } = await db.for(scope).tenant.findFirstOrThrow({ select: { createdAt: true } });
-  return { tenantId: scope.tenantId, offlineAfterSeconds: null, defaultTimezone: "UTC", allowedReturnHosts: [], version: 1, updatedAt: createdAt };
+  return {
+    tenantId: scope.tenantId,
+    offlineAfterSeconds: null,
+    defaultTimezone: "UTC",
+    allowedReturnHosts: [],
+    setupHidden: false,
+    version: 1,
+    updatedAt: createdAt,
+  };
 };
 
 /** The time zone of what the tenant schedules without naming one. */
 export const timezoneOf = async (db: Clients, scope: SystemScope): Promise<string> => (await find(db, { tenantId: scope.tenantId })).defaultTimezone;
+
+/** Whether nobody of the tenant wants to see the list of first steps any more. */
+export const isSetupHidden = async (db: Clients, { tenantId }: SystemScope): Promise<boolean> => (await find(db, { tenantId })).setupHidden;
 
 export const createSettings = ({ db, emit, forgetTenant }: SettingsDeps): Pick<Handlers<typeof contract.tenants>, "settings" | "updateSettings"> => ({
   settings: async ({ scope, fail }, { tenantId }) => {

@@ -5,6 +5,7 @@ import { implement } from "../../core/feature.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Log } from "../../platform/telemetry/log.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
+import { createWebhookAttention } from "./attention.ts";
 import { createAttempt } from "./delivery/attempt.ts";
 import { WORKER_DEFAULTS, type WorkerSettings } from "./delivery/delivery-session.ts";
 import { createDisable } from "./delivery/disable.ts";
@@ -60,6 +61,7 @@ export const createWebhooks = (deps: WebhooksDeps): Webhooks => {
       ...createEventLog(deps),
     }),
     consumer: createFanOut((tenantId) => void added.add(tenantId)),
+    attention: createWebhookAttention(deps),
     counters: { webhooks: countWebhooks },
     jobs: [{ name: DELIVERY_JOB, everyMs: 1_000, run: worker.run }, ...jobs],
     gauges,

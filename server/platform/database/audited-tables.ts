@@ -20,6 +20,7 @@ export const NOT_WATCHED: Readonly<Record<string, string>> = {
   device_metrics: "a history of reports, which a job adds up",
   tenant_metrics: "a history of reports and events, which a job adds up",
   app_metrics: "a history of reports",
+  overview_points: "what a job has counted",
   metric_progress: "how far that job has come",
   installation: "what the nodes check at their start",
   job_runs: "how the jobs fare",

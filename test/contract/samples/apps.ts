@@ -5,7 +5,7 @@ import { DEFAULTS, TEMPLATE } from "../../kit/gateway/app-template.ts";
 import type { Stock } from "../stock.ts";
 
 /** A device of its own, which whoever sees the stock's device sees too. Nobody signs as it, so it needs no secret of its own and no provisioning. */
-const ownDevice = async ({ world, device }: Stock): Promise<string> => {
+const ownDevice = async ({ world, device }: Pick<Stock, "world" | "device">): Promise<string> => {
   const deviceId = newId("dev");
   await world.sql.query(
     `with made as (
@@ -19,7 +19,7 @@ const ownDevice = async ({ world, device }: Stock): Promise<string> => {
 export const CONTENT = [JSON.stringify(DEFAULTS), JSON.stringify(AppSpec.parse({ kind: "process", program: TEMPLATE, health: {} }))];
 /** Only an agent's word makes an app run. */
 export const newApp = async (
-  stock: Stock,
+  stock: Pick<Stock, "world" | "tenant" | "device">,
   { status = "running", deploymentId = null as string | null, deviceId = "" } = {},
 ): Promise<{ appId: string; deviceId: string }> => {
   const [appId, on] = [newId("app"), deviceId || (await ownDevice(stock))];

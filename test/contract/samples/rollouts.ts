@@ -39,7 +39,7 @@ const aPolicy =
 
 /** With the stock's device, which has failed. */
 export const newRollout = async (
-  { world, tenant, device }: Stock,
+  { world, tenant, device }: Pick<Stock, "world" | "tenant" | "device">,
   { status = "running", phase = 1, settings = {} as object, subject = "agent", createdBy = "user:u" } = {},
 ): Promise<string> => {
   const rolloutId = newId("rlt");

@@ -103,6 +103,29 @@ export const pageOfAlerts = async (db: Clients, scope: SystemScope, query: Alert
   return { items: await shown(db, scope, items), ...page };
 };
 
+interface Unanswered {
+  readonly except: readonly string[];
+  readonly now: Date;
+  readonly limit: number;
+}
+/** Open ones that nobody has put off, the newest first. */
+export const findUnanswered = async (db: Clients, scope: SystemScope, { except, now, limit }: Unanswered): Promise<Alert[]> => {
+  const ids = await visibleIds(db, scope);
+  const rows = await db.for(scope).alert.findMany({
+    where: {
+      ...given({ alertId: ids === null ? undefined : { in: ids } }),
+      resolvedAt: null,
+      status: "open",
+      silenced: false,
+      type: { notIn: [...except] },
+      OR: [{ snoozedUntil: null }, { snoozedUntil: { lte: now } }],
+    },
+    orderBy: [{ startedAt: "desc" }, { alertId: "desc" }],
+    take: limit,
+  });
+  return shown(db, scope, rows);
+};
+
 /** Null if there is none, or none that the caller sees. */
 export const findAlert = async (db: Clients, scope: SystemScope, alertId: string): Promise<Alert | null> => {
   const row = await findRow(db, scope, alertId);

@@ -13,7 +13,8 @@ import { unknownApp } from "./changes.ts";
 type Names = "list" | "get" | "wait" | "timeline";
 
 export const createAppReads = (deps: DetailsDeps & Pick<FeatureKit, "db" | "until">): Pick<Handlers<typeof contract.apps>, Names> => {
-  const { db, until } = deps;
+  const { db, until, catalogue } = deps;
+  const versions = catalogue.entries.map(({ template }) => template);
   const showAll = createShowApps(deps);
   const find = async (scope: SystemScope, appId: string): Promise<AppRow> => {
     const app = await findApp(db, scope, appId);
@@ -27,7 +28,7 @@ export const createAppReads = (deps: DetailsDeps & Pick<FeatureKit, "db" | "unti
   };
   return {
     list: async ({ scope }, query) => {
-      const { items, ...page } = await pageOfApps(db, scope, query);
+      const { items, ...page } = await pageOfApps(db, scope, query, versions);
       return { items: await showAll(scope, items), ...page };
     },
     get: async ({ scope }, { appId }) => show(scope, await find(scope, appId)),

@@ -7,6 +7,7 @@ import { createListing, likeLiteral } from "../../../core/rows/listing.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 import { type AppPatch, type AppRow, toAppRow, toColumns } from "./app-row.ts";
+import { drifted, outdatedBy, type TemplateVersions } from "./attention.ts";
 
 const existing = { removedAt: null } as const;
 
@@ -40,13 +41,19 @@ type AppsQuery = Parameters<typeof list>[0] & {
   readonly appType?: string | undefined;
   readonly status?: readonly string[] | undefined;
   readonly q?: string | undefined;
+  readonly drift?: boolean | undefined;
+  readonly outdated?: boolean | undefined;
 };
 
-export const pageOfApps = (db: Clients, scope: SystemScope, query: AppsQuery): Promise<Page<AppRow>> => {
+const either = (wanted: boolean | undefined, condition: Prisma.AppWhereInput): Prisma.AppWhereInput =>
+  wanted === undefined ? {} : wanted ? condition : { NOT: condition };
+
+export const pageOfApps = (db: Clients, scope: SystemScope, query: AppsQuery, versions: TemplateVersions): Promise<Page<AppRow>> => {
   const { app } = db.for(scope);
-  const { deviceId, deploymentId, appType, status, q } = query;
+  const { deviceId, deploymentId, appType, status, q, drift, outdated } = query;
   const where = {
     ...existing,
+    AND: [either(drift, drifted), either(outdated, outdatedBy(versions))],
     ...(deviceId === undefined ? {} : { deviceId }),
     ...(deploymentId === undefined ? {} : { deploymentId }),
     ...(appType === undefined ? {} : { appType }),
@@ -55,7 +62,7 @@ export const pageOfApps = (db: Clients, scope: SystemScope, query: AppsQuery): P
   };
   return list(query, {
     owner: scope.tenantId,
-    rows: (asked) => app.findMany({ ...asked, where: { ...where, AND: asked.where } }),
+    rows: (asked) => app.findMany({ ...asked, where: { AND: [where, asked.where] } }),
     count: () => app.count({ where }),
     record: toAppRow,
   });

@@ -52,6 +52,12 @@ export const findDestination = async (db: Clients, scope: SystemScope, destinati
   const row = await db.for(scope).backupDestination.findFirst({ where: { destinationId } });
   return row === null ? null : toRow(row);
 };
+/** Destinations whose last use failed. */
+export const findBrokenDestinations = async (db: Clients, scope: SystemScope, take: number): Promise<readonly DestinationRow[]> => {
+  const where = { lastError: { not: Prisma.DbNull } };
+  return (await db.for(scope).backupDestination.findMany({ where, orderBy: { destinationId: "asc" }, take })).map(toRow);
+};
+
 export const findDefault = async (db: Clients, scope: SystemScope): Promise<DestinationRow | null> => {
   const row = await db.for(scope).backupDestination.findFirst({ where: { isDefault: true } });
   return row === null ? null : toRow(row);

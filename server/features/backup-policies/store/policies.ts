@@ -55,6 +55,15 @@ export const lockPolicy = async (tx: Clients & SqlTx, scope: SystemScope, policy
 /** For the plan. */
 export const countPolicies = (db: Clients, scope: SystemScope): Promise<number> => db.for(scope).backupPolicy.count();
 
+/** Enabled ones that failed last, each with its last run that has ended. */
+export const findFailingPolicies = (db: Clients, scope: SystemScope, take: number) =>
+  db.for(scope).backupPolicy.findMany({
+    where: { enabled: true, consecutiveFailures: { gt: 0 } },
+    orderBy: [{ consecutiveFailures: "desc" }, { policyId: "asc" }],
+    take,
+    include: { runs: { where: { endedAt: { not: null } }, orderBy: { scheduledFor: "desc" }, take: 1 } },
+  });
+
 const MAX_BEFORE_UPDATES = 100;
 export const policiesBeforeUpdates = async (db: Clients, { tenantId }: SystemScope): Promise<readonly PolicyRow[]> =>
   (

@@ -86,6 +86,12 @@ export const findBulk = async (db: Clients, scope: SystemScope, operationId: str
   return row === null ? null : toRow(row);
 };
 
+/** Operations that have not ended, drafts not among them, the newest first; for `createdBy`, only those of that creator. */
+export const findBulksUnderWay = async (db: Clients, scope: SystemScope, take: number, createdBy: string | null): Promise<readonly BulkRow[]> => {
+  const where = { status: { in: ["freezing", "pending", "running", "paused"] }, ...(createdBy === null ? {} : { createdBy }) };
+  return (await db.for(scope).bulkOperation.findMany({ where, orderBy: { operationId: "desc" }, take })).map(toRow);
+};
+
 const LOCK = statement<{ readonly operation_id: string }>(
   "bulk.lock",
   "select b.operation_id from bulk_operations b where b.tenant_id = $1 and b.operation_id = $2 for no key update",

@@ -207,6 +207,14 @@ const SUMMARIZE = statement<SummaryRow>(
    union all select null, false, count(*), 0, 0, min(c.issued_at) from young c having count(*) = $4 and min(c.issued_at) > now() - interval '1 day'`,
 );
 
+const COUNT_OPEN_SEEN = statement<{ readonly open: number; readonly overdue: number }>(
+  "commands.countOpenSeen",
+  `select count(*)::int as open, (count(*) filter (where c.deadline_at < now()))::int as overdue from ${openOnes("q.tenant_id = $1")} c where ${seen("$2")}`,
+);
+/** The open commands of the devices that the caller sees. */
+export const countOpenSeen = async (db: Db, scope: SystemScope): Promise<{ readonly open: number; readonly overdue: number }> =>
+  (await db.query(COUNT_OPEN_SEEN, [scope.tenantId, limitsValue(scope)]))[0] ?? { open: 0, overdue: 0 };
+
 export interface CommandCounts {
   readonly open: Record<string, number>;
   readonly pastDeadline: number;

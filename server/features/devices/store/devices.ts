@@ -112,6 +112,18 @@ export const findMachines = async (db: Clients, scope: SystemScope, deviceIds: r
   return new Map(rows.map(({ deviceId, hostname, addresses }) => [deviceId, { hostname, addresses: Device.shape.addresses.parse(addresses) }]));
 };
 
+/** The devices among these that the caller sees. */
+export const findNamesAndTags = async (
+  db: Clients,
+  scope: SystemScope,
+  deviceIds: readonly string[],
+): Promise<ReadonlyMap<string, { readonly name: string; readonly tags: readonly string[] }>> => {
+  if (deviceIds.length === 0) return new Map();
+  const select = { deviceId: true, name: true, hostname: true, tags: true } as const;
+  const rows = await db.for(scope).device.findMany({ where: { deviceId: { in: [...deviceIds] } }, select });
+  return new Map(rows.map(({ deviceId, name, hostname, tags }) => [deviceId, { name: name ?? hostname ?? deviceId, tags }]));
+};
+
 /** The first `limit` devices that match, by id; the count is exact beyond that too. */
 export const findMatching = async (db: Clients, scope: SystemScope, selector: FleetSelector, limit: number): Promise<Matching> => {
   const { device } = db.for(scope);

@@ -47,6 +47,20 @@ export const pageOfRollouts = async (db: Clients, scope: SystemScope, query: Rol
   });
 };
 
+/** Rollouts that have not ended, the newest first. */
+export const findUnderWay = async (db: Clients, scope: SystemScope, take: number): Promise<readonly RolloutRow[]> => {
+  const among = await visibleTo(db, scope);
+  const where = { status: { in: [...LIVE] }, ...(among === null ? {} : { rolloutId: { in: [...among] } }) };
+  return (await db.for(scope).rollout.findMany({ where, orderBy: { rolloutId: "desc" }, take })).map(toRolloutRow);
+};
+
+/** Rollouts that stopped or wait for an approval. */
+export const findStopped = async (db: Clients, scope: SystemScope, take: number): Promise<readonly RolloutRow[]> => {
+  const among = await visibleTo(db, scope);
+  const where = { status: { in: ["paused", "awaiting_approval"] }, ...(among === null ? {} : { rolloutId: { in: [...among] } }) };
+  return (await db.for(scope).rollout.findMany({ where, orderBy: [{ updatedAt: "desc" }, { rolloutId: "asc" }], take })).map(toRolloutRow);
+};
+
 export const findRollout = async (db: Clients, scope: SystemScope, rolloutId: string): Promise<RolloutRow | null> => {
   const row = await db.for(scope).rollout.findFirst({ where: { rolloutId } });
   if (row === null) return null;

@@ -54,6 +54,14 @@ export const recordOfWebhook = async (db: Clients, scope: SystemScope, row: Webh
   return record;
 };
 
+/** Webhooks that the gateway has switched off. */
+export const findGivenUp = (db: Clients, scope: SystemScope, take: number) =>
+  db.for(scope).webhook.findMany({
+    where: { ...existing, status: "disabled", disabledReason: { in: ["consecutive_failures", "gone"] } },
+    orderBy: [{ disabledAt: "desc" }, { webhookId: "asc" }],
+    take,
+  });
+
 /** For the plan. */
 export const countWebhooks = (db: Clients, scope: SystemScope): Promise<number> => db.for(scope).webhook.count({ where: existing });
 
