@@ -34,7 +34,7 @@ export const APP_VIEWS: ViewPlace = {
   name: "apps",
   to: "/apps",
   plain: "All",
-  fixed: { "In error": { status: "error" } },
+  fixed: { "In error": { status: "error" }, Updates: { outdated: "true" }, Drifted: { drift: "true" } },
   beside: [{ to: "/deployments", word: "History", needs: "deployment:read" }],
 };
 export const COMMAND_VIEWS: ViewPlace = {

@@ -7,6 +7,7 @@ import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
+import type { TagTotals } from "../../core/people/common-tag.ts";
 import type { DuplicateProbe } from "../../core/ports/agent-sessions.ts";
 import type { AuditTrail } from "../../core/ports/audit.ts";
 import type { DeviceRef, Enqueue } from "../../core/ports/delivery.ts";
@@ -48,7 +49,7 @@ import {
   updateDevice,
 } from "./store/devices.ts";
 import { findByFingerprint, type KnownMachine } from "./store/enrol.ts";
-import { groupByKey } from "./store/groups.ts";
+import { countTagged, groupByKey } from "./store/groups.ts";
 import { describeDevice, fencePresence, type MachineReport } from "./store/presence.ts";
 import { createTargets, type DeviceTargets } from "./targets.ts";
 import { createVisibility, type Visibility } from "./visibility.ts";
@@ -114,6 +115,8 @@ export interface Devices extends Feature<typeof contract.devices>, Omit<Visibili
   /** Devices by a part of their tags; null: by the one that most tags have. */
   groups(scope: SystemScope, key: string | null): Promise<OverviewGroups>;
   namesAndTags(scope: SystemScope, deviceIds: readonly string[]): ReturnType<typeof findNamesAndTags>;
+  /** How many devices have each of these tags. */
+  countTagged(scope: SystemScope, tags: readonly string[]): Promise<TagTotals>;
   /** For administrators of the installation. */
   readonly anyDevice: AnyDevice;
   readonly ofFleets: FleetDevices;
@@ -164,6 +167,7 @@ export const createDevices = (deps: DevicesDeps): Devices => {
     states: (scope) => countDevicesByStatus(db, scope),
     groups: (scope, key) => groupByKey(db, scope, key),
     namesAndTags: (scope, deviceIds) => findNamesAndTags(db, scope, deviceIds),
+    countTagged: (scope, tags) => countTagged(db, scope, tags),
     attention: createOfflineAttention(deps),
     counters: { hosts: countDevices },
     describe: (scope, { ipAddresses, ...report }) => describeDevice(db, scope, { ...report, addresses: ipAddresses && reachable(ipAddresses) }),

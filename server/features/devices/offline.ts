@@ -1,7 +1,8 @@
 // Which devices went offline together: a router that fails takes a site with it, and that is one thing to look at.
 import { type Attention, type AttentionSource, MAX_ALONE, shownNames } from "../../core/people/attention.ts";
-import { commonTag } from "../../core/people/common-tag.ts";
+import { commonTag, sharedTags, type TagTotals } from "../../core/people/common-tag.ts";
 import type { FeatureKit } from "../kit.ts";
+import { countTagged } from "./store/groups.ts";
 import { listOffline, type OfflineDevice } from "./store/offline.ts";
 
 /** The newest of them are grouped; the rest are counted. */
@@ -32,13 +33,16 @@ export interface OfflineGroup {
 }
 
 /** Groups that went together, and all others each alone, in the order in which they went. */
-export const groupOffline = (devices: readonly OfflineDevice[]): { readonly groups: readonly OfflineGroup[]; readonly alone: readonly OfflineDevice[] } => {
+export const groupOffline = (
+  devices: readonly OfflineDevice[],
+  totals: TagTotals = new Map(),
+): { readonly groups: readonly OfflineGroup[]; readonly alone: readonly OfflineDevice[] } => {
   const groups: OfflineGroup[] = [];
   const alone: OfflineDevice[] = [];
   for (const run of runsOf(devices)) {
     let left = run;
     while (left.length >= TOGETHER) {
-      const tag = commonTag(left, TOGETHER);
+      const tag = commonTag(left, TOGETHER, totals);
       const members = tag === null ? left : left.filter(({ tags }) => tags.includes(tag));
       groups.push({ tag, devices: members });
       left = tag === null ? [] : left.filter(({ tags }) => !tags.includes(tag));
@@ -75,7 +79,7 @@ export const createOfflineAttention = ({ db, clock }: Pick<FeatureKit, "db" | "c
   needs: "device:read",
   find: async (scope, limit) => {
     const devices = await listOffline(db, scope, clock.now(), LOOKS_AT);
-    const { groups, alone } = groupOffline(devices);
+    const { groups, alone } = groupOffline(devices, await countTagged(db, scope, sharedTags(devices, TOGETHER)));
     const lines = [...groups.slice(0, limit - MAX_ALONE).map(together), ...alone.slice(0, MAX_ALONE).map(byItself)];
     const named = lines.reduce((sum, { count }) => sum + count, 0);
     const rest = alone.slice(MAX_ALONE);

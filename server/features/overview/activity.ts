@@ -1,7 +1,7 @@
 // What happened last, folded: events of one type that follow each other closely have one cause more often than not.
 import type { OverviewActivity } from "../../../protocol/index.ts";
 import type { DispatchedEvent } from "../../core/events.ts";
-import { commonTag } from "../../core/people/common-tag.ts";
+import { commonTag, type TagTotals } from "../../core/people/common-tag.ts";
 
 const CLOSE_MS = 300_000;
 const LINES = 12;
@@ -42,7 +42,7 @@ const subjectOf = (event: DispatchedEvent, devices: NamedDevices): OverviewActiv
   return { kind: "other", id: event.subjectId, name: typeof name === "string" ? name : null };
 };
 
-export const activityOf = (events: readonly DispatchedEvent[], devices: NamedDevices): OverviewActivity[] =>
+export const activityOf = (events: readonly DispatchedEvent[], devices: NamedDevices, totals: TagTotals): OverviewActivity[] =>
   foldEvents(events).flatMap((line) => {
     const [newest] = line;
     if (newest === undefined) return [];
@@ -52,7 +52,7 @@ export const activityOf = (events: readonly DispatchedEvent[], devices: NamedDev
       count: line.length,
       at: newest.createdAt.toISOString(),
       subject: line.length === 1 ? subjectOf(newest, devices) : null,
-      tag: line.length === 1 ? null : commonTag(about, line.length),
+      tag: line.length === 1 ? null : commonTag(about, line.length, totals),
       data: { ...newest.data },
     };
   });

@@ -4,6 +4,7 @@ import { isLimited, permissionsIn } from "../../core/access.ts";
 import type { DispatchedEvent } from "../../core/events.ts";
 import { implement } from "../../core/feature.ts";
 import { becomeLeader } from "../../core/leader-election.ts";
+import { sharedTags, type TagTotals } from "../../core/people/common-tag.ts";
 import type { SystemScope, TenantScope } from "../../core/scope.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
 import { activityOf, deviceOfEvent, type NamedDevices } from "./activity.ts";
@@ -15,6 +16,7 @@ export interface TenantOverviewDeps extends Pick<FeatureKit, "db" | "clock"> {
     states(scope: SystemScope): Promise<Omit<Overview["devices"], "total">>;
     groups(scope: SystemScope, key: string | null): Promise<OverviewGroups>;
     namesAndTags(scope: SystemScope, deviceIds: readonly string[]): Promise<NamedDevices>;
+    countTagged(scope: SystemScope, tags: readonly string[]): Promise<TagTotals>;
   };
   /** Numbers of apps by their status. */
   readonly appStates: (scope: SystemScope) => Promise<ReadonlyMap<string, number>>;
@@ -54,7 +56,8 @@ export const createTenantOverview = (deps: TenantOverviewDeps): Feature<typeof c
     if (!permissionsIn(scope).has("event:read")) return [];
     const events = await notableEvents(scope, EVENTS);
     const deviceIds = [...new Set(events.flatMap((event) => deviceOfEvent(event) ?? []))];
-    return activityOf(events, await devices.namesAndTags(scope, deviceIds));
+    const named = await devices.namesAndTags(scope, deviceIds);
+    return activityOf(events, named, await devices.countTagged(scope, sharedTags([...named.values()], 2)));
   };
 
   const setup = async (scope: TenantScope, counts: { readonly devices: number; readonly apps: number }): Promise<Overview["setup"]> => {

@@ -156,10 +156,13 @@ describe("activity", () => {
     const away = [1, 2, 100, 350].map((ago) => event("device.offline", ago));
     const single = event("app.failed", 50, { name: "Immich" }, newId("app"));
     const before = event("device.offline", 2_000);
-    const lines = activityOf(
-      [...away, single, before].toSorted((a, b) => b.createdAt.getTime() - a.createdAt.getTime()),
-      knownBy(away, ["site:porto"]),
-    );
+    const all = [...away, single, before].toSorted((a, b) => b.createdAt.getTime() - a.createdAt.getTime());
+    // What fewer others have says more.
+    const totals = new Map([
+      ["a till", 99],
+      ["site:porto", 4],
+    ]);
+    const lines = activityOf(all, knownBy(away, ["a till", "site:porto"]), totals);
     expect(lines).toMatchObject([
       { type: "device.offline", count: 4, tag: "site:porto", subject: null },
       { type: "app.failed", count: 1, tag: null, subject: { kind: "other", name: "Immich" } },
@@ -168,10 +171,11 @@ describe("activity", () => {
   });
   test("names no tag that only some have, and never more than twelve lines", () => {
     const away = [1, 2].map((ago) => event("device.offline", ago));
-    expect(activityOf(away, new Map([...knownBy(away.slice(0, 1), ["site:porto"])]))[0]?.tag).toBeNull();
+    expect(activityOf(away, knownBy(away.slice(0, 1), ["site:porto"]), new Map())[0]?.tag).toBeNull();
     expect(
       activityOf(
         Array.from({ length: 20 }, (_, at) => event(`fleet.t${at}`, at)),
+        new Map(),
         new Map(),
       ),
     ).toHaveLength(12);

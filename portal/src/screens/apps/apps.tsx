@@ -21,20 +21,25 @@ import { STATUSES, text } from "./text.ts";
 const AppBulk = lazy(() => import("./bulk.tsx").then((part) => ({ default: part.AppBulk })));
 const route = getRouteApi("/apps");
 
+const EITHER = ["true", "false"] as const;
 const KEYS: readonly FilterKey[] = [
   { key: "status", name: "status", values: STATUSES },
   { key: "application", name: "appType" },
   { key: "device", name: "deviceId" },
+  { key: "drift", name: "drift", values: EITHER },
+  { key: "outdated", name: "outdated", values: EITHER },
   { key: "sort", name: "sort", values: SORTS },
 ];
+
+const either = (word: string | undefined): boolean | undefined => (oneOf(word, EITHER) === undefined ? undefined : word === "true");
 
 export const AppsScreen = () => {
   const search = route.useSearch();
   const navigate = useNavigate();
-  const { status: named, ...others } = search;
+  const { status: named, drift, outdated, ...others } = search;
   const status = oneOf(named, STATUSES);
-  const filters = given({ ...others, status });
-  const query = { ...others, ...given({ status: status === undefined ? undefined : [status] }) };
+  const filters = given({ ...others, status, drift: oneOf(drift, EITHER), outdated: oneOf(outdated, EITHER) });
+  const query = { ...others, ...given({ status: status === undefined ? undefined : [status], drift: either(drift), outdated: either(outdated) }) };
   const list = usePages<AppDetails>((page) => api.apps.list.queryOptions({ ...query, page, pageSize: PAGE_SIZE }, { placeholderData: keepPreviousData }));
   const may = useMay();
   const selection = useSelection(searchOf(search));

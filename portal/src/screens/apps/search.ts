@@ -6,6 +6,6 @@ export const SORTS = ["-createdAt", "name", "status"] as const;
 export const readAppSearch = (search: Search) =>
   given({
     // The screen knows the states, so that the first one loads without them.
-    ...textsOf(search, ["q", "status", "appType", "deviceId"]),
+    ...textsOf(search, ["q", "status", "appType", "deviceId", "drift", "outdated"]),
     sort: oneOf(search["sort"], SORTS),
   });

@@ -1,72 +1,82 @@
-// What happens now, newest first. It can be held to be read.
+// What happened last, folded by its cause.
+import type { OverviewActivity } from "@mooring/client";
 import { Link } from "@tanstack/react-router";
-import { memo, useCallback, useState } from "react";
-import { useEvents } from "../../api/events.ts";
-import type { Listener } from "../../api/live.ts";
-import { Panel, Skeleton } from "../../ui/parts.tsx";
-import { Status } from "../../ui/status.tsx";
+import { useMay } from "../../api/session.ts";
+import { numbers } from "../../ui/count.ts";
+import { Panel } from "../../ui/parts.tsx";
+import { Shape, type Tone } from "../../ui/status.tsx";
 import { Ago } from "../../ui/time.tsx";
-import { createActivity, type Entry } from "./activity.ts";
-import { useEnded } from "./ended.ts";
 import css from "./overview.module.css";
 import { text } from "./text.ts";
 
-const Row = memo(({ entry: { at, status, detail, device } }: { readonly entry: Entry }) => (
-  <li className={css["row"]}>
-    <Status status={status} />
-    <span className="cut">{detail}</span>
-    {device === null ? (
-      <span />
-    ) : (
-      <Link to="/devices/$deviceId" params={{ deviceId: device.deviceId }} className="cut" preload={false}>
-        {device.name}
-      </Link>
-    )}
-    <Ago at={at} />
-  </li>
-));
+const TONES: readonly (readonly [RegExp, Tone])[] = [
+  [/\.(offline|failed|down|expired|timed_out|threshold_exceeded|undeliverable)$|^security_alert\.opened$|^alert\.opened$/, "bad"],
+  [/\.(paused|degraded|drifted|awaiting_approval|certificate_expiring|expiring)$/, "warn"],
+  [/\.(online|recovered|completed|active|running|resolved|verified|renewed|activated)$/, "good"],
+  [/\.(started|installing|updating|restarting|removing|rolling_back)$/, "busy"],
+];
+const toneOf = (type: string): Tone => TONES.find(([pattern]) => pattern.test(type))?.[1] ?? "idle";
 
-export const ActivityPanel = ({ readsCommands }: { readonly readsCommands: boolean }) => {
-  const [activity] = useState(createActivity);
-  const [held, setHeld] = useState<readonly Entry[] | null>(null);
-  const [, setVersion] = useState(0);
-  const { data, isPending } = useEnded(readsCommands);
-  useEvents(
-    useCallback<Listener>(
-      (events) => {
-        activity.receive(events);
-        setVersion((version) => version + 1);
-      },
-      [activity],
-    ),
-  );
-  const entries = held ?? activity.list(data);
+const What = ({ line: { type, count, subject, tag } }: { readonly line: OverviewActivity }) => {
+  const words = text.activity.words(type, count);
+  if (count > 1)
+    return (
+      <>
+        <strong>{numbers.format(count)}</strong> {words}
+        {tag === null ? null : (
+          <>
+            ,{" "}
+            <Link to="/devices" search={{ tag }}>
+              {tag}
+            </Link>
+          </>
+        )}
+      </>
+    );
+  if (subject?.name == null) return text.activity.alone(type);
+  if (subject.kind === "device" && type.startsWith("device."))
+    return (
+      <>
+        <Link to="/devices/$deviceId" params={{ deviceId: subject.id }} preload={false}>
+          {subject.name}
+        </Link>{" "}
+        {words}
+      </>
+    );
   return (
-    <Panel
-      title={text.activity.title}
-      beside={
-        <div className="row">
-          <span className="muted">{activity.isSampled() ? text.activity.sampled : ""}</span>
-          <button type="button" aria-pressed={held !== null} onClick={() => setHeld(held === null ? entries : null)}>
-            {held === null ? text.activity.pause : text.activity.resume}
-          </button>
-        </div>
-      }
-    >
-      {entries.length === 0 ? (
-        readsCommands && isPending ? (
-          <Skeleton rows={8} />
-        ) : (
-          <p className="muted">{text.activity.none}</p>
-        )
+    <>
+      {text.activity.alone(type)}:{" "}
+      {subject.kind === "device" ? (
+        <Link to="/devices/$deviceId" params={{ deviceId: subject.id }} preload={false}>
+          {subject.name}
+        </Link>
       ) : (
-        <div role="log" aria-label={text.activity.title} aria-live="off">
-          <ul className={`${css["rows"]} ${css["activity"]}`}>
-            {entries.map((entry) => (
-              <Row key={entry.key} entry={entry} />
-            ))}
-          </ul>
-        </div>
+        <strong>{subject.name}</strong>
+      )}
+    </>
+  );
+};
+
+export const ActivityPanel = ({ activity }: { readonly activity: readonly OverviewActivity[] }) => {
+  if (!useMay()("event:read")) return null;
+  return (
+    <Panel title={text.activity.title} beside={<Link to="/events">{text.activity.all}</Link>}>
+      {activity.length === 0 ? (
+        <p className="muted">{text.activity.none}</p>
+      ) : (
+        <ol className={css["feed"]}>
+          {activity.map((line) => (
+            <li key={`${line.type} ${line.at}`}>
+              <Shape tone={toneOf(line.type)} />
+              <span>
+                <What line={line} />
+              </span>
+              <small className="muted">
+                <Ago at={line.at} />
+              </small>
+            </li>
+          ))}
+        </ol>
       )}
     </Panel>
   );

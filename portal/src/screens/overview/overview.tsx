@@ -1,62 +1,123 @@
-// The overview: is everything up, what changed, what needs somebody?
-import { Link } from "@tanstack/react-router";
+// The overview: what needs somebody, then what people use, then how the whole is doing.
+import type { Overview } from "@mooring/client";
+import { useQuery } from "@tanstack/react-query";
+import { getRouteApi, Link } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";
+import { api } from "../../api/client.ts";
+import { isStored, type ReadAgain, useReadAgain } from "../../api/read-again.ts";
 import { useMay } from "../../api/session.ts";
-import { Empty, Page, Panel } from "../../ui/parts.tsx";
+import { Empty, Loaded, Page, Panel } from "../../ui/parts.tsx";
 import { ActivityPanel } from "./activity-panel.tsx";
-import { FleetPanel } from "./fleet-panel.tsx";
-import { OfflinePanel } from "./offline-panel.tsx";
+import { AttentionPanel, useAttention } from "./attention-panel.tsx";
 import css from "./overview.module.css";
+import { SetupPanel, showsSetup } from "./setup-panel.tsx";
 import { text } from "./text.ts";
-import { AlertTile, CommandTiles, DeviceTiles, useDeviceCounts } from "./tiles.tsx";
 
-const RatePanel = lazy(() => import("./rate-panel.tsx").then((part) => ({ default: part.RatePanel })));
-/** As high as the panel, which loads once it is known that there are devices. */
-const ratePlace = (
-  <Panel title={text.rate.title}>
-    <div className={css["chartPlace"]} />
-  </Panel>
-);
-/** Loads with the first device. */
-const AppsPanel = lazy(() => import("./apps-panel.tsx").then((module) => ({ default: module.AppsPanel })));
+const Few = lazy(() => import("./few.tsx").then((part) => ({ default: part.AppsPanel })));
+const FewDevices = lazy(() => import("./few.tsx").then((part) => ({ default: part.DevicesPanel })));
+const FiguresPanel = lazy(() => import("./many.tsx").then((part) => ({ default: part.FiguresPanel })));
+const GroupsPanel = lazy(() => import("./many.tsx").then((part) => ({ default: part.GroupsPanel })));
+const ChangesPanel = lazy(() => import("./many.tsx").then((part) => ({ default: part.ChangesPanel })));
+
 /** Beyond these, people look for groups of devices, not for one app. */
 const SMALL = 12;
+const READ_AGAIN: ReadAgain = {
+  after: isStored,
+  reads: [api.overview.pathFilter(), api.attention.pathFilter()],
+  waitMs: () => (isSmall ? 1_000 : 10_000),
+};
+/** As it was read last: a large fleet has events all the time, and each read counts all of it. */
+let isSmall = true;
 
-const Fleet = () => {
+const route = getRouteApi("/");
+export const useOverview = () => {
+  const { group } = route.useSearch();
+  return useQuery(api.overview.get.queryOptions(group === undefined ? {} : { groupBy: group }, { placeholderData: (before) => before }));
+};
+
+const Actions = ({ plain }: { readonly plain: boolean }) => {
   const may = useMay();
-  const counts = useDeviceCounts();
-  const readsCommands = may("command:read");
-  if (counts.total === 0)
-    return (
-      <Page title={text.title}>
-        <Empty action={may("device:pair") ? <Link to="/pair">{text.pair}</Link> : undefined}>{may("device:pair") ? text.none : text.nothing}</Empty>
-      </Page>
-    );
   return (
-    <Page title={text.title}>
-      <div className={css["tiles"]}>
-        <DeviceTiles counts={counts} />
-        {readsCommands ? <CommandTiles /> : null}
-        {counts.total !== undefined && may("alert:read") ? <AlertTile /> : null}
+    <>
+      {may("app:create") ? (
+        <Link to="/catalogue" data-kind="button">
+          {text.install}
+        </Link>
+      ) : null}
+      {may("device:pair") ? (
+        <Link to="/pair" data-kind={plain ? "button" : "primary"}>
+          {text.pair}
+        </Link>
+      ) : null}
+    </>
+  );
+};
+
+const Small = ({ overview }: { readonly overview: Overview }) => {
+  const may = useMay();
+  return (
+    <div className={css["columns"]}>
+      <div className="stack">
+        <AttentionPanel overview={overview} />
+        <SetupPanel setup={overview.setup} />
+        <Suspense fallback={null}>{may("app:read") && (overview.apps?.total ?? 0) > 0 ? <Few /> : null}</Suspense>
       </div>
-      <div className={css["columns"]}>
-        <div className="stack">
-          {counts.total !== undefined && counts.total <= SMALL && may("app:read") ? (
-            <Suspense fallback={null}>
-              <AppsPanel />
-            </Suspense>
-          ) : null}
-          <FleetPanel total={counts.total} />
-          {readsCommands ? <Suspense fallback={ratePlace}>{counts.total === undefined ? ratePlace : <RatePanel />}</Suspense> : null}
-          <OfflinePanel />
-        </div>
-        <ActivityPanel readsCommands={readsCommands} />
+      <div className="stack">
+        <Suspense fallback={null}>{overview.devices.total > 0 ? <FewDevices /> : null}</Suspense>
+        <ActivityPanel activity={overview.activity} />
       </div>
+    </div>
+  );
+};
+
+const Large = ({ overview }: { readonly overview: Overview }) => (
+  <Suspense fallback={null}>
+    <FiguresPanel overview={overview} />
+    <div className={css["columns"]}>
+      <div className="stack">
+        <AttentionPanel overview={overview} />
+        <SetupPanel setup={overview.setup} />
+        {overview.groups.key === null ? null : <GroupsPanel groups={overview.groups} />}
+      </div>
+      <div className="stack">
+        {overview.changes.length > 0 ? <ChangesPanel changes={overview.changes} /> : null}
+        <ActivityPanel activity={overview.activity} />
+      </div>
+    </div>
+  </Suspense>
+);
+
+const Tenant = () => {
+  const may = useMay();
+  const read = useOverview();
+  useAttention();
+  useReadAgain(READ_AGAIN);
+  const overview = read.data;
+  isSmall = overview === undefined || overview.devices.total <= SMALL;
+  const hasSetup = overview !== undefined && may("tenant:update") && showsSetup(overview.setup);
+  const total = overview?.devices.total ?? 0;
+  return (
+    <Page
+      title={text.title}
+      beside={overview === undefined ? null : <span className="muted">{text.total(total, overview.apps?.total ?? null)}</span>}
+      actions={overview === undefined ? undefined : <Actions plain={hasSetup} />}
+    >
+      <Loaded read={read} rows={6}>
+        {(known) => {
+          if (total === 0 && !hasSetup)
+            return (
+              <Panel title={text.devices.title}>
+                <Empty>{may("device:pair") ? text.none : text.nothing}</Empty>
+              </Panel>
+            );
+          return isSmall ? <Small overview={known} /> : <Large overview={known} />;
+        }}
+      </Loaded>
     </Page>
   );
 };
 
 export const OverviewScreen = () => {
   const may = useMay();
-  return may("device:read") ? <Fleet /> : <Page title={text.title}>{text.notPermitted}</Page>;
+  return may("device:read") ? <Tenant /> : <Page title={text.title}>{text.notPermitted}</Page>;
 };

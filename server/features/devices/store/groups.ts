@@ -2,6 +2,7 @@
 import type { OverviewGroups } from "../../../../protocol/index.ts";
 import { limitsValue, withinLimits } from "../../../core/access.ts";
 import type { SqlTx } from "../../../core/events.ts";
+import type { TagTotals } from "../../../core/people/common-tag.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 
@@ -52,4 +53,16 @@ export const groupByKey = async (sql: SqlTx, scope: SystemScope, key: string | n
     return { tag, devices, online, offline, provisioning, offlineSince };
   });
   return { key: key ?? keys[0]?.key ?? null, keys: keys.map((row) => row.key), items, total: rows.find(({ tag }) => tag !== null)?.total ?? 0 };
+};
+
+const COUNT_TAGGED = statement<{ readonly tag: string; readonly count: number }>(
+  "devices.countTagged",
+  `select g.tag, count(*)::int as count from devices d cross join lateral unnest(d.tags) as g(tag)
+    where d.tenant_id = $1 and d.deleted_at is null and ${withinLimits("d", "$2")} and g.tag = any($3) group by g.tag`,
+);
+/** How many devices have each of these tags. */
+export const countTagged = async (sql: SqlTx, scope: SystemScope, tags: readonly string[]): Promise<TagTotals> => {
+  if (tags.length === 0) return new Map();
+  const rows = await sql.query(COUNT_TAGGED, [scope.tenantId, limitsValue(scope), tags]);
+  return new Map(rows.map(({ tag, count }) => [tag, count]));
 };
