@@ -6,7 +6,7 @@ import { group, mutation, query } from "../kit/operation.ts";
 import { cursorQuery, listQuery, paged } from "../kit/page.ts";
 import { awaitedFields, MAX_WAIT_SECONDS } from "../kit/wait.ts";
 import { named } from "../records/actor.ts";
-import { Rollout, RolloutDevice, RolloutDeviceStatus, RolloutFailure, RolloutPreview, RolloutStatus, RolloutStep } from "../records/rollout.ts";
+import { Rollout, RolloutDevice, RolloutDeviceStatus, RolloutFailure, RolloutPreview, RolloutStatus, RolloutStep, RolloutTrait } from "../records/rollout.ts";
 import { rolloutEvents } from "../records/rollout-events.ts";
 import { UpdatePolicy, UpdatePolicyInput, UpdateSettingsInput, updatePolicyChange } from "../records/update-policy.ts";
 
@@ -55,7 +55,7 @@ const Creation = z
 
 export const rollouts = group({
   tag: "Fleet Management",
-  records: { UpdatePolicy, Rollout, RolloutDevice, RolloutFailure, RolloutStep, RolloutPreview },
+  records: { UpdatePolicy, Rollout, RolloutDevice, RolloutFailure, RolloutTrait, RolloutStep, RolloutPreview },
   operations: {
     listPolicies: query({
       ...readPolicy,

@@ -177,7 +177,7 @@ export const rollouts: Guide<"rollouts"> = {
     },
   },
   failures: {
-    description: "The failures by code, the most frequent first, each with its first five devices.",
+    description: "The failures by code, the most frequent first, each with its first five devices and what the devices have in common.",
     input: one,
     output: {
       items: [
@@ -186,6 +186,7 @@ export const rollouts: Guide<"rollouts"> = {
           count: 1,
           message: "it is not signed with the key of this agent",
           lines: [],
+          common: [{ kind: "model", value: "Raspberry Pi 3 Model B", failed: 4, finished: 5 }],
           devices: [{ deviceId, name: "attic", appId: null, commandId }],
         },
       ],

@@ -146,6 +146,15 @@ export const RolloutDevice = z.object({
 });
 export type RolloutDevice = z.infer<typeof RolloutDevice>;
 
+export const DEVICE_TRAITS = ["tag", "model", "platform", "arch", "osVersion", "agentVersion"] as const;
+export const RolloutTrait = z.object({
+  kind: z.enum(DEVICE_TRAITS),
+  value: z.string(),
+  failed: count.describe("Devices with it that failed with this code."),
+  finished: count.describe("Devices with it that have finished, however they ended."),
+});
+export type RolloutTrait = z.infer<typeof RolloutTrait>;
+
 export const RolloutFailure = z.object({
   code: z.string(),
   count,
@@ -155,6 +164,9 @@ export const RolloutFailure = z.object({
     .describe(
       "The last lines that the app of the first device had logged when it failed, with secrets masked. Empty for agents, and for callers without `app:read`.",
     ),
+  common: z
+    .array(RolloutTrait)
+    .describe("What at least four fifths of three or more devices share, and devices that succeeded share less: the most telling first, at most 3."),
   devices: z
     .array(z.object({ deviceId: DeviceId, name: z.string().nullable(), appId: AppId.nullable(), commandId: CommandId.nullable() }))
     .describe("The first 5. `appId`: `null` for agents. `commandId`: of the last order, `null` if there was none."),

@@ -39,6 +39,27 @@ describe("a rollout stops by itself", () => {
     expect(await call(fleet, "GET", `/rollouts/${rolloutId}/failures`)).toMatchObject([{ code: "BROKEN", count: 5 }]);
   });
 
+  test("failures name what their devices share and the others do not, for each caller among the devices that the caller sees", async () => {
+    const fleet = await openFleet(world, 20);
+    const rolloutId = await create(fleet, { phases: [{ percent: 100 }] });
+    await step(fleet, 2);
+    const [old, more] = [fleet.deviceIds.slice(0, 6), fleet.deviceIds.slice(6)];
+    await world.sql.query("update devices set model = case when device_id = any($1) then 'Pi 3' else 'Pi 5' end, tags = '{all}' where tenant_id = $2", [
+      old,
+      fleet.tenant.tenantId,
+    ]);
+    const end = (deviceIds: readonly string[], status: string, code: string | null) =>
+      world.sql.query("update rollout_devices set status = $3, code = $4 where rollout_id = $1 and device_id = any($2)", [rolloutId, deviceIds, status, code]);
+    await end(old.slice(0, 5), "failed", "DISK_FULL");
+    await end(old.slice(5), "succeeded", null);
+    await end(more.slice(0, 2), "timed_out", "TIMED_OUT");
+    await end(more.slice(2), "succeeded", null);
+    expect(await call(fleet, "GET", `/rollouts/${rolloutId}/failures`)).toMatchObject([
+      { code: "DISK_FULL", count: 5, common: [{ kind: "model", value: "Pi 3", failed: 5, finished: 6 }] },
+      { code: "TIMED_OUT", count: 2, common: [] },
+    ]);
+  });
+
   test("nothing failing: all phases pass, in order, and the rollout completes", async () => {
     const fleet = await openFleet(world, 60);
     const rolloutId = await create(fleet, { phases: [{ count: 10 }, { percent: 50 }, { percent: 10 }] });

@@ -137,9 +137,10 @@ const Failures = ({ rolloutId }: { readonly rolloutId: Id }) => {
         items.length === 0 ? (
           <Empty>{text.noFailures}</Empty>
         ) : (
-          items.map(({ code, count, message, lines, devices }) => (
+          items.map(({ code, count, message, lines, common, devices }) => (
             <Panel key={code} title={`${code}: ${numbers.format(count)}`}>
               {message === null ? null : <p>{message}</p>}
+              {common.length === 0 ? null : <p>{text.common(common)}</p>}
               {lines.length === 0 ? null : <pre>{lines.join("\n")}</pre>}
               <p className="row">
                 {devices.map((device) => (

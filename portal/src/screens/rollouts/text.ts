@@ -1,5 +1,6 @@
 // The sentences about rollouts and update policies.
-import type { UpdatePolicy } from "@mooring/client";
+import type { RolloutFailure, UpdatePolicy } from "@mooring/client";
+import { identifierInWords } from "../../../../protocol/kit/identifier-words.ts";
 import { counted, numbers } from "../../ui/count.ts";
 
 export const text = {
@@ -83,6 +84,8 @@ export const text = {
   devices: "Devices",
   noDevices: "No device belongs to it yet.",
   noFailures: "No device has failed.",
+  common: (traits: RolloutFailure["common"]) =>
+    `In common: ${traits.map(({ kind, value, failed, finished }) => `${identifierInWords(kind)} ${value} (${numbers.format(failed)} of ${numbers.format(finished)} with it)`).join("; ")}.`,
   logOf: (name: string) => `Log of ${name}`,
   late: "late",
   late_devices: "Devices that were offline in their turn",

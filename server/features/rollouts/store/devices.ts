@@ -1,5 +1,5 @@
 // The devices of a rollout as people read them.
-import { type Page, type RolloutDevice, RolloutDeviceStatus, type RolloutFailure } from "../../../../protocol/index.ts";
+import { type Page, type RolloutDevice, RolloutDeviceStatus, type RolloutFailure, type RolloutTrait } from "../../../../protocol/index.ts";
 import { limitsValue, withinLimits } from "../../../core/access.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
@@ -96,6 +96,29 @@ export const pageOfDevices = async (db: Clients & SqlTx, scope: SystemScope, row
   };
 };
 
+/** Of fewer devices nobody can tell what they have in common. */
+const FEWEST = 3;
+const MAX_COMMON = 3;
+// A trait tells something if devices with it fail at least half as often again as all do.
+const COMMON = statement<RolloutTrait & { readonly code: string }>(
+  "rollouts.commonTraits",
+  `with m as materialized (
+     select m.device_id, coalesce(m.code, 'FAILED') as code, m.status <> 'succeeded' as failed, d.tags, d.model, d.platform, d.arch, d.os_version, d.agent_version
+       from rollout_devices m join devices d on d.tenant_id = m.tenant_id and d.device_id = m.device_id
+      where m.tenant_id = $1 and m.rollout_id = $2 and m.status in ('succeeded', 'failed', 'timed_out') and ${withinLimits("d", "$3")}),
+   t as materialized (
+     select m.code, m.failed, x.kind, x.value from m cross join lateral (
+       select 'tag' as kind, unnest(m.tags) as value union all
+       values ('model', m.model), ('platform', m.platform), ('arch', m.arch), ('osVersion', m.os_version), ('agentVersion', m.agent_version)) x
+      where x.value is not null),
+   f as (select m.code, count(*) as failed from m where m.failed group by m.code having count(*) >= ${FEWEST}),
+   a as (select t.kind, t.value, count(*) as finished from t group by t.kind, t.value),
+   b as (select t.code, t.kind, t.value, count(*) as failed from t where t.failed group by t.code, t.kind, t.value)
+   select b.code, b.kind, b.value, b.failed::int as failed, a.finished::int as finished from b join f using (code) join a using (kind, value)
+    where b.failed * 5 >= f.failed * 4 and b.failed * 2 * (select count(*) from m) >= 3 * f.failed * a.finished
+    order by b.failed::float8 / a.finished desc, b.failed desc, b.kind, b.value`,
+);
+
 const MAX_CODES = 100;
 const GROUP_FAILURES = statement<{
   readonly code: string | null;
@@ -114,7 +137,13 @@ const GROUP_FAILURES = statement<{
 );
 export const groupFailures = async (sql: SqlTx, scope: SystemScope, { rolloutId }: RolloutRow): Promise<RolloutFailure[]> => {
   const rows = await sql.query(GROUP_FAILURES, [scope.tenantId, rolloutId, limitsValue(scope)]);
-  return rows.map(({ code, lines, ...shown }) => ({ code: code ?? "FAILED", lines: [...(lines ?? [])], ...shown }));
+  if (rows.length === 0) return [];
+  const traits = await sql.query(COMMON, [scope.tenantId, rolloutId, limitsValue(scope)]);
+  return rows.map(({ code: given, lines, ...shown }) => {
+    const code = given ?? "FAILED";
+    const common = traits.filter((trait) => trait.code === code).slice(0, MAX_COMMON);
+    return { code, lines: [...(lines ?? [])], common: common.map(({ code: _, ...trait }) => trait), ...shown };
+  });
 };
 
 const SEEN = statement<{ readonly status: string; readonly late: boolean; readonly phase: number; readonly count: number }>(
