@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Plugin } from "vite";
-import { APP_ICONS } from "../protocol/records/apps/app-template.ts";
+import { APP_ICONS } from "../protocol/records/apps/app-picture.ts";
 import { ICONS, PAGE_ICONS } from "./src/ui/icon-names.ts";
 
 const drawingOf = (name: string): string => {

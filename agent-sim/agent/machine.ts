@@ -13,6 +13,8 @@ export interface Inventory {
   readonly model?: string;
   /** Null: there is none, so the machine takes no backups. */
   readonly resticVersion?: string | null;
+  /** The kinds of apps that its agent runs. */
+  readonly runtimes?: readonly string[];
   readonly hardware: { readonly cpuCores?: number; readonly memoryBytes?: number; readonly diskBytes?: number };
   /** Where others in its networks reach it. */
   readonly ipAddresses: readonly string[];

@@ -133,6 +133,7 @@ const createMachine = (index: number, { seed, time, troubles }: FleetMachines): 
     agentVersion,
     model: role.model,
     hardware: { cpuCores, memoryBytes: memoryGiB * 1_024 ** 3, diskBytes: diskGB * 1_000 ** 3 },
+    runtimes: ["process", "compose"],
     // Each site has a network of its own.
     ipAddresses: [`10.${Math.floor(number / 256) % 256}.${number % 256}.${10 + (index % DEVICES_PER_SITE)}`],
   };

@@ -92,7 +92,7 @@ interface Run {
 }
 
 /** The client finds its engine and its plugins by these; of the agent's other variables it gets none. */
-const dockerEnvironment = (): NodeJS.ProcessEnv =>
+export const dockerEnvironment = (): NodeJS.ProcessEnv =>
   Object.fromEntries(DOCKER_VARIABLES.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
 
 const runDocker = async (command: string, words: readonly string[], { time, closing }: Pick<AppContext, "time" | "closing">): Promise<string> => {

@@ -2,7 +2,8 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { ReportedApp } from "../../protocol/records/apps/app-spec.ts";
-import { type Agent, type CommandHandlers, type Time, thisMachine } from "../agent/index.ts";
+import { type Agent, type CommandHandlers, type Inventory, type Time, thisMachine } from "../agent/index.ts";
+import { runProgram } from "../children/index.ts";
 import { findRepositoryBy } from "./backups/access.ts";
 import type { BackupEngine } from "./backups/engine.ts";
 import { createBackupHandlers, createVolumeHandlers } from "./backups/handlers.ts";
@@ -10,7 +11,7 @@ import { createOffers, type Offers } from "./backups/offers.ts";
 import { openRealEngine, openRestic } from "./backups/real-engine.ts";
 import { INSTALL_LINE } from "./backups/restic.ts";
 import { createSimulatedEngine, openBackupMemory, simulatedVolumes } from "./backups/simulated-engine.ts";
-import { createComposeHost } from "./compose.ts";
+import { createComposeHost, dockerEnvironment } from "./compose.ts";
 import { createHostHandlers } from "./handlers.ts";
 import { type Host, type HostOptions, refuse } from "./host.ts";
 import { createInventorySync } from "./inventory-sync.ts";
@@ -26,6 +27,15 @@ import { createDeviceTunnels } from "./tunnels.ts";
 
 export const HOST_KINDS = ["simulated", "process", "compose"] as const;
 export type HostKind = (typeof HOST_KINDS)[number];
+
+const DOCKER_WITHIN_MS = 10_000;
+/** The kinds of apps that a host runs on this machine, which may lack Docker. */
+const runtimesOf = async (kind: HostKind, time: Time, closing: AbortSignal): Promise<readonly string[]> => {
+  if (kind !== "compose") return kind === "process" ? ["process"] : ["process", "compose"];
+  const words = ["compose", "version", "--short"];
+  const { outcome, code } = await runProgram({ command: "docker", words, env: dockerEnvironment(), time, signals: [closing], withinMs: DOCKER_WITHIN_MS });
+  return outcome === "ended" && code === 0 ? ["compose"] : [];
+};
 
 export interface DeviceHost {
   readonly kind: HostKind;
@@ -109,6 +119,7 @@ export const openDeviceHost = (options: DeviceHostOptions): DeviceHost => {
   const applied = appliedIn(folder);
   let changed = (): void => undefined;
   let stop = (): void => undefined;
+  const closing = new AbortController();
   let provideCall: (call: Agent["call"]) => void = () => undefined;
   const connected = new Promise<Agent["call"]>((resolve) => {
     provideCall = resolve;
@@ -143,8 +154,8 @@ export const openDeviceHost = (options: DeviceHostOptions): DeviceHost => {
       const onRefused = (networks: readonly string[]): void => options.say?.(`the gateway makes no mesh routes of these networks: ${networks.join(", ")}`);
       const advertises = (): readonly string[] => readNetworks(readText(join(folder, ADVERTISE_FILE)) ?? "");
       const sync = createStateSync({ host, call, time, applied, onRead: read.set, onIgnored, tunnels: tunnels.report, advertises, onRefused });
-      let resticVersion: string | null | undefined;
-      const machine = { inventory: () => ({ ...thisMachine.inventory(), ...(resticVersion === undefined ? {} : { resticVersion }) }) };
+      let found: Pick<Inventory, "resticVersion" | "runtimes"> = {};
+      const machine = { inventory: () => ({ ...thisMachine.inventory(), ...found }) };
       const inventory = createInventorySync({ machine, call, time });
       changed = sync.changed;
       stop = () => {
@@ -153,9 +164,11 @@ export const openDeviceHost = (options: DeviceHostOptions): DeviceHost => {
         inventory.stop();
       };
       provideCall(call);
-      void engine.version().then((version) => {
-        resticVersion = version;
+      void Promise.all([engine.version(), runtimesOf(options.kind, time, closing.signal)]).then(([version, runtimes]) => {
+        if (closing.signal.aborted) return;
+        found = { runtimes, resticVersion: version };
         inventory.start(windowMs);
+        if (runtimes.length === 0) options.say?.("docker compose does not answer on this machine, so it runs no containers");
         if (version === null) options.say?.(`there is no restic on this machine, so it takes no backups: ${INSTALL_LINE}`);
       });
       if (signed !== undefined) tunnels.start();
@@ -176,6 +189,7 @@ export const openDeviceHost = (options: DeviceHostOptions): DeviceHost => {
       return mesh.socksPort;
     },
     close: async () => {
+      closing.abort();
       stop();
       logs.stop();
       await host.close();

@@ -136,6 +136,11 @@ export const agent = group({
         resticVersion: z.string().max(64).nullable().optional().describe("`null`: the machine has no restic, so the gateway orders no backups from it."),
         model: z.string().max(128).optional().describe("Of the machine, as its maker names it."),
         hardware: DeviceHardware.optional(),
+        runtimes: z
+          .array(z.string().min(1).max(32))
+          .max(8)
+          .optional()
+          .describe("The kinds of applications that the agent runs: `process`, and `compose` if the machine has Docker with Compose."),
         ipAddresses: z
           .array(z.string().max(64))
           .max(64)

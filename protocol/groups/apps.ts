@@ -13,7 +13,7 @@ import { ConfigInput, MAX_SECRETS, SecretsInput, SecretValue } from "../records/
 import { LogBatch, LogLine, LogTail } from "../records/apps/app-log.ts";
 import { appLogCommands, appLogOperations } from "../records/apps/app-log-operations.ts";
 import { DesiredApp, ReportedApp, VariableName } from "../records/apps/app-spec.ts";
-import { AppCategory, AppTemplate } from "../records/apps/app-template.ts";
+import { AppCategory, AppFits, AppTemplate, InstalledApp } from "../records/apps/app-template.ts";
 import { ConfigProperty, ConfigSchema } from "../records/apps/config-schema.ts";
 import { AppMetricRange, AppMetrics } from "../records/metrics.ts";
 
@@ -43,6 +43,8 @@ export const apps = group({
     AppMetrics,
     AppSnapshot,
     AppTemplate,
+    AppFits,
+    InstalledApp,
     ConfigSchema,
     ConfigProperty,
     LogLine,
@@ -63,6 +65,10 @@ export const apps = group({
         category: AppCategory.optional().describe("Only applications of this category."),
         q: z.string().min(1).max(100).optional().describe("Only applications whose name, tagline or description contains this text."),
         available: z.boolean().optional().describe("Only applications that the tenant's plan allows, or only the others."),
+        fits: z
+          .boolean()
+          .optional()
+          .describe("Only applications that at least one device of the caller can run, or only the others. None match for callers who may not read devices."),
       }),
       output: paged(AppTemplate),
     }),

@@ -143,6 +143,7 @@ export const agent: Guide<"agent"> = {
       agentVersion: "1.4.0",
       model: "NUC 13 Pro",
       hardware: { cpuCores: 8, memoryBytes: 17_179_869_184 },
+      runtimes: ["compose"],
     },
     output: { deviceId, updatedAt: AT },
   },

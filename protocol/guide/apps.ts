@@ -2,6 +2,9 @@
 import type { Guide } from "./guide.ts";
 import { AT, IDS, LATER, LOG_LINE, shownWithActors } from "./records.ts";
 
+const { appId, commandId, deviceId, tenantId, userId } = IDS;
+const snapshotId = "snp_01J9ZQ6T8W0Y2A4C6E8G0J2M4P";
+
 const template = {
   id: "key-value",
   name: "Key-value store",
@@ -14,6 +17,14 @@ const template = {
   hue: "red",
   minPlan: "free",
   available: true,
+  fits: {
+    devices: 1,
+    total: 3,
+    only: { deviceId, name: "attic" },
+    lacking: { architecture: 0, runtime: 2, memory: 1, disk: 0 },
+  },
+  installed: [{ appId, name: "Key-value store", deviceId, deviceName: "attic", status: "running", updateAvailable: false }],
+  installedCount: 1,
   developer: "Mooring",
   license: "Apache-2.0",
   website: null,
@@ -35,8 +46,6 @@ const template = {
   upgradeNotes: null,
 };
 
-const { appId, commandId, deviceId, tenantId, userId } = IDS;
-const snapshotId = "snp_01J9ZQ6T8W0Y2A4C6E8G0J2M4P";
 const config = { port: 8_701, maxKeys: 10_000 };
 const report = { revision: 1, state: "running", health: "healthy", restarts: 0, cpuPercent: 0.4, memoryBytes: 52_428_800, ports: { http: 8_701 } };
 const app = {
@@ -92,7 +101,7 @@ const details = {
 export const apps: Guide<"apps"> = {
   templates: {
     description:
-      "Lists the applications that devices of the tenant can run, by id. Those that the tenant's plan does not allow are listed too, with the plan that they need.",
+      "Lists the applications that devices of the tenant can run, by id. Those that the tenant's plan does not allow are listed too, with the plan that they need. Each says how many of the caller's devices can run it, by what they have reported, and where it is installed.",
     input: { category: "databases", available: true, pageSize: 20 },
     output: { items: [template] },
   },

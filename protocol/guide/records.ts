@@ -60,6 +60,7 @@ export const device = {
   agentVersion: "1.4.0",
   model: "NUC 13 Pro",
   hardware: { cpuCores: 8, memoryBytes: 17_179_869_184, diskBytes: 512_110_190_592 },
+  runtimes: ["compose"],
   tags: ["site:home"],
   metrics: { cpu: 12.5, memory: 40, disk: 70 },
   addresses: [{ kind: "lan", address: "192.168.1.20" }],

@@ -18,7 +18,7 @@ const RAW = [
   "server/features/admin/store.ts",
   ...["alerts", "incidents", "notifications", "observe", "preview", "rules"].map((name) => `server/features/alerts/store/${name}.ts`),
   "server/features/api-keys/store.ts",
-  ...["app-figures", "apps", "many"].map((name) => `server/features/apps/store/${name}.ts`),
+  ...["app-figures", "apps", "installed", "many"].map((name) => `server/features/apps/store/${name}.ts`),
   ...["destinations", "repositories"].map((name) => `server/features/backup-destinations/store/${name}.ts`),
   ...["backups", "restores"].map((name) => `server/features/backups/store/${name}.ts`),
   ...["policies", "runs"].map((name) => `server/features/backup-policies/store/${name}.ts`),
@@ -31,7 +31,7 @@ const RAW = [
   "server/features/imports/store.ts",
   ...["budgets", "ledger", "rates", "reports"].map((name) => `server/features/costs/store/${name}.ts`),
   "server/features/deployments/store/deployments.ts",
-  ...["agents", "contact", "devices", "enrol", "fleets", "groups", "hello", "list", "offline", "presence", "seen", "sweep", "targets"].map(
+  ...["agents", "contact", "devices", "enrol", "fleets", "groups", "hello", "list", "machine-groups", "offline", "presence", "seen", "sweep", "targets"].map(
     (name) => `server/features/devices/store/${name}.ts`,
   ),
   "server/features/domains/acme/store.ts",

@@ -1,6 +1,10 @@
 // A template: an application of the catalogue, with what a person needs to know before they install it and the form of its configuration.
 import { z } from "zod";
 import { Plan } from "../../groups/access/tenants.ts";
+import { APP_ARCHITECTURES, APP_KINDS } from "../../kit/app-fit.ts";
+import { AppId, DeviceId } from "../../kit/ids.ts";
+import { AppStatus } from "./app.ts";
+import { AppHue, AppIcon } from "./app-picture.ts";
 import { ConfigSchema } from "./config-schema.ts";
 
 export const AppCategory = z.enum([
@@ -25,16 +29,33 @@ export const AppCategory = z.enum([
 ]);
 export type AppCategory = z.infer<typeof AppCategory>;
 
-/** Names of Lucide's drawings, which the console has. */
-export const APP_ICONS = [
-  ...["activity", "archive", "bell", "book-open", "bookmark", "box", "calendar", "camera", "chart-column", "chart-line", "clapperboard", "clipboard"],
-  ...["cloud", "code", "database", "eye", "file-text", "folder", "gamepad-2", "git-branch", "globe", "headphones", "house", "image", "key-round"],
-  ...["library", "list-checks", "mail", "message-circle", "music", "newspaper", "package", "refresh-cw", "rss", "search", "shield", "sticky-note"],
-  ...["utensils", "wallet", "workflow", "wrench"],
-] as const;
-export const AppIcon = z.enum(APP_ICONS).describe("A name of the icon set Lucide.");
-export const APP_HUES = ["amber", "blue", "green", "red", "teal", "violet"] as const;
-export const AppHue = z.enum(APP_HUES).describe("The colour of its tile.");
+/** How many of the devices that the caller sees can run an application. */
+export const AppFits = z.object({
+  devices: z.int().describe("Those that can run it. What a device has not reported counts as enough."),
+  total: z.int().describe("All that the caller sees."),
+  only: z.object({ deviceId: DeviceId, name: z.string().nullable() }).nullable().describe("The device, if it is the only one that can run it."),
+  lacking: z
+    .object({
+      architecture: z.int().describe("Of devices with another architecture."),
+      runtime: z.int().describe("Of devices whose agent does not run applications of this kind."),
+      memory: z.int().describe("Of devices with less memory than it needs."),
+      disk: z.int().describe("Of devices whose disk is smaller than it needs."),
+    })
+    .describe("The numbers of the other devices, by what they lack. A device may lack several things."),
+});
+export type AppFits = z.infer<typeof AppFits>;
+
+/** The most apps of one application that the catalogue names. */
+export const MAX_INSTALLED = 5;
+export const InstalledApp = z.object({
+  appId: AppId,
+  name: z.string(),
+  deviceId: DeviceId,
+  deviceName: z.string().nullable().describe("`null`: it has none, or the caller may not read devices."),
+  status: AppStatus,
+  updateAvailable: z.boolean().describe("Whether it has another version than the catalogue."),
+});
+export type InstalledApp = z.infer<typeof InstalledApp>;
 
 export const AppTemplate = z.object({
   id: z.string(),
@@ -42,18 +63,21 @@ export const AppTemplate = z.object({
   tagline: z.string(),
   description: z.string(),
   version: z.string().describe("Of the application."),
-  kind: z.enum(["process", "compose"]).describe("`process`: a program that comes with the agent. `compose`: containers, so the device needs Docker."),
+  kind: z.enum(APP_KINDS).describe("`process`: a program that comes with the agent. `compose`: containers, so the device needs Docker."),
   categories: z.array(AppCategory),
   icon: AppIcon,
   hue: AppHue,
   minPlan: Plan.describe("The smallest plan that may install it."),
   available: z.boolean().describe("Whether the tenant's plan suffices."),
   requiredPlan: Plan.optional().describe("The plan that the tenant needs; absent when `available`."),
+  fits: AppFits.nullable().describe("`null`: the caller may not read devices."),
+  installed: z.array(InstalledApp).describe(`The tenant's first ${MAX_INSTALLED} apps of it that the caller sees.`),
+  installedCount: z.int().describe("All of them."),
   developer: z.string(),
   license: z.string().describe("An SPDX expression, or the license's name if SPDX has none."),
   website: z.url().nullable().describe("`null` for a program that comes with the agent."),
   sourceUrl: z.url().nullable().describe("Of its source code."),
-  architectures: z.array(z.enum(["amd64", "arm64", "arm"])),
+  architectures: z.array(z.enum(APP_ARCHITECTURES)),
   requirements: z.object({ memoryMB: z.int(), diskGB: z.number() }),
   images: z.array(z.string()).describe("Container images, each pinned to a version."),
   ports: z.array(

@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { AppId, CommandId, DeploymentId, DeviceId, id, TenantId } from "../../kit/ids.ts";
 import { named } from "../actor.ts";
+import { AppHue, AppIcon } from "./app-picture.ts";
 import { AppConfig, AppStage, ReportedApp } from "./app-spec.ts";
-import { AppHue, AppIcon } from "./app-template.ts";
 
 const Timestamp = z.iso.datetime();
 

@@ -40,6 +40,10 @@ export const Device = z.object({
   agentVersion: z.string().optional(),
   model: z.string().optional().describe("Of the machine, such as `Raspberry Pi 5 Model B Rev 1.0`, as its agent reported it last."),
   hardware: DeviceHardware.optional().describe("What the machine has, as its agent reported it last."),
+  runtimes: z
+    .array(z.string())
+    .optional()
+    .describe("The kinds of applications that its agent runs, such as `process` and `compose`, as it reported them last. Absent: it has reported none."),
   tags: z.array(z.string()),
   metrics: z.record(z.string(), z.unknown()).optional(),
   addresses: z.array(DeviceAddress).describe("IP addresses of the machine, as its agent reported them last, at most 16. Empty: it has reported none."),

@@ -18,6 +18,7 @@ import type { AppCatalogue } from "./catalogue/load.ts";
 import { createContents } from "./contents.ts";
 import { desiredState } from "./desired-state.ts";
 import { type FindMachines, portsOfApp } from "./details.ts";
+import type { FitsDeps } from "./fits.ts";
 import { createAppChanges } from "./handlers/changes.ts";
 import { createAppReads } from "./handlers/reads.ts";
 import { createAppSecrets } from "./handlers/secrets.ts";
@@ -59,6 +60,7 @@ export interface AppsDeps extends Pick<FeatureKit, "db" | "clock" | "until" | "e
   readonly backUpFirst: BackUpFirst;
   readonly logs: AppLogsWiring;
   readonly machines: FindMachines;
+  readonly machineGroups: FitsDeps["machineGroups"];
   /** Whether the deployment waits for its device. */
   readonly adopt: (tx: Tx, scope: SystemScope, deploymentId: string) => Promise<void>;
 }

@@ -50,6 +50,7 @@ import {
 } from "./store/devices.ts";
 import { findByFingerprint, type KnownMachine } from "./store/enrol.ts";
 import { countTagged, groupByKey } from "./store/groups.ts";
+import { groupMachines, type MachineGroup, type MachineSteps } from "./store/machine-groups.ts";
 import { describeDevice, fencePresence, type MachineReport } from "./store/presence.ts";
 import { createTargets, type DeviceTargets } from "./targets.ts";
 import { createVisibility, type Visibility } from "./visibility.ts";
@@ -63,6 +64,7 @@ export { createOpenRepairs } from "./repair.ts";
 export type { DeviceSummary } from "./store/devices.ts";
 /** For the plan. */
 export type { KnownMachine } from "./store/enrol.ts";
+export type { MachineGroup, MachineSteps } from "./store/machine-groups.ts";
 export { findSeen } from "./store/seen.ts";
 export type { Agents, DeviceSettings, DeviceTargets, Enrol, PlanGuard, Presence };
 export { deviceSettings };
@@ -108,12 +110,14 @@ export interface Devices extends Feature<typeof contract.devices>, Omit<Visibili
   requireRestic(db: Clients, scope: SystemScope, deviceId: string): Promise<void>;
   /** Where these devices are in their networks. */
   machines(db: Clients, scope: SystemScope, deviceIds: readonly string[]): Promise<ReadonlyMap<string, NetworkPlace>>;
+  /** The devices that the caller sees, grouped by what decides which applications they can run. */
+  groups(scope: SystemScope, steps: MachineSteps): Promise<readonly MachineGroup[]>;
   /** All devices that the caller sees, removed ones too. */
   ids(scope: SystemScope, within?: Clients): Promise<readonly string[]>;
   /** How many devices have each status. */
   states(scope: SystemScope): Promise<Record<Device["status"], number>>;
   /** Devices by a part of their tags; null: by the one that most tags have. */
-  groups(scope: SystemScope, key: string | null): Promise<OverviewGroups>;
+  groupsByKey(scope: SystemScope, key: string | null): Promise<OverviewGroups>;
   namesAndTags(scope: SystemScope, deviceIds: readonly string[]): ReturnType<typeof findNamesAndTags>;
   /** How many devices have each of these tags. */
   countTagged(scope: SystemScope, tags: readonly string[]): Promise<TagTotals>;
@@ -163,9 +167,10 @@ export const createDevices = (deps: DevicesDeps): Devices => {
     },
     known: findKnown,
     machines: findMachines,
+    groups: (scope, steps) => groupMachines(db, scope, steps),
     ids: (scope, within = db) => listIds(within, scope),
     states: (scope) => countDevicesByStatus(db, scope),
-    groups: (scope, key) => groupByKey(db, scope, key),
+    groupsByKey: (scope, key) => groupByKey(db, scope, key),
     namesAndTags: (scope, deviceIds) => findNamesAndTags(db, scope, deviceIds),
     countTagged: (scope, tags) => countTagged(db, scope, tags),
     attention: createOfflineAttention(deps),

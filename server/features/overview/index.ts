@@ -14,7 +14,7 @@ import { countAll, isCounted, lastPointAt, readPoints } from "./store.ts";
 export interface TenantOverviewDeps extends Pick<FeatureKit, "db" | "clock"> {
   readonly devices: {
     states(scope: SystemScope): Promise<Omit<Overview["devices"], "total">>;
-    groups(scope: SystemScope, key: string | null): Promise<OverviewGroups>;
+    groupsByKey(scope: SystemScope, key: string | null): Promise<OverviewGroups>;
     namesAndTags(scope: SystemScope, deviceIds: readonly string[]): Promise<NamedDevices>;
     countTagged(scope: SystemScope, tags: readonly string[]): Promise<TagTotals>;
   };
@@ -85,7 +85,7 @@ export const createTenantOverview = (deps: TenantOverviewDeps): Feature<typeof c
           apps: may.has("app:read") ? { total: counts.apps, error: apps.get("error") ?? 0 } : null,
           commands: may.has("command:read") ? await openCommands(scope) : null,
           day: isLimited(scope) ? null : overviewDayOf(await readPoints(db, scope, until), until),
-          groups: await devices.groups(scope, groupBy ?? null),
+          groups: await devices.groupsByKey(scope, groupBy ?? null),
           changes: await changesOf(scope),
           activity: await activity(scope),
           setup: await setup(scope, counts),

@@ -58,10 +58,10 @@ describe("devices", () => {
     expect((await inventory({ ipAddresses: Array.from({ length: 65 }, () => "10.0.0.1") })).status).toBe(400);
   });
 
-  test("show model and hardware that their agent reported last; what is impossible is refused", async () => {
+  test("show model, hardware and kinds of apps that their agent reported last; what is impossible is refused", async () => {
     const path = `/v1/devices/${device.deviceId}`;
-    const known = { model: "NUC 13 Pro", hardware: { cpuCores: 8, memoryBytes: 17_179_869_184, diskBytes: 512_110_190_592 } };
-    expect(await read(path)).not.toHaveProperty("model");
+    const known = { model: "NUC 13 Pro", hardware: { cpuCores: 8, memoryBytes: 17_179_869_184, diskBytes: 512_110_190_592 }, runtimes: [] };
+    for (const name of Object.keys(known)) expect(await read(path)).not.toHaveProperty(name);
     await inventory(known);
     await inventory({ osVersion: "Debian 13" });
     expect(await read(path)).toMatchObject({ ...known, osVersion: "Debian 13" });

@@ -10,7 +10,7 @@ import { composeFaults, type Fault, templateFaults } from "./fit.ts";
 import { TemplateFile } from "./template-file.ts";
 
 /** A template without what depends on the tenant. */
-export type TemplateFacts = Omit<AppTemplate, "available" | "requiredPlan">;
+export type TemplateFacts = Omit<AppTemplate, "available" | "requiredPlan" | "fits" | "installed" | "installedCount">;
 
 export interface CatalogueEntry {
   readonly template: TemplateFacts;

@@ -35,7 +35,7 @@ export const markDuplicateReported = async (
 const DESCRIBE_DEVICE = statement<{ readonly updated_at: Date }>(
   "presence.describeDevice",
   `update devices d set hostname = n.hostname, platform = n.platform, arch = n.arch, os_version = n.os_version, agent_version = n.agent_version, inventory = coalesce($8::jsonb, d.inventory),
-     addresses = coalesce($9::jsonb, d.addresses), model = coalesce($10, d.model), hardware = coalesce($11::jsonb, d.hardware),
+     addresses = coalesce($9::jsonb, d.addresses), model = coalesce($10, d.model), hardware = coalesce($11::jsonb, d.hardware), runtimes = coalesce($12::jsonb, d.runtimes),
      updated_at = case when (d.hostname, d.platform, d.arch, d.os_version, d.agent_version) is distinct from (n.hostname, n.platform, n.arch, n.os_version, n.agent_version)
        or $8::jsonb is not null then now() else d.updated_at end
    from (select device_id, coalesce($3, hostname) hostname, coalesce($4, platform) platform, coalesce($5, arch) arch, coalesce($6, os_version) os_version,
@@ -46,7 +46,11 @@ const DESCRIBE_DEVICE = statement<{ readonly updated_at: Date }>(
 export interface MachineReport {
   readonly deviceId: string;
   readonly machine: Machine;
-  readonly inventory?: { readonly model?: string | undefined; readonly hardware?: DeviceHardware | undefined };
+  readonly inventory?: {
+    readonly model?: string | undefined;
+    readonly hardware?: DeviceHardware | undefined;
+    readonly runtimes?: readonly string[] | undefined;
+  };
   readonly addresses?: readonly DeviceAddress[] | undefined;
 }
 
@@ -68,6 +72,7 @@ export const describeDevice = async (
     addresses === undefined ? null : JSON.stringify(addresses),
     inventory?.model ?? null,
     inventory?.hardware === undefined ? null : JSON.stringify(inventory.hardware),
+    inventory?.runtimes === undefined ? null : JSON.stringify(inventory.runtimes),
   ]);
   return row?.updated_at;
 };
