@@ -14,17 +14,42 @@ interface NoMatchProps {
   readonly first: (filters: Filters) => any;
   readonly onChange: (filters: Filters) => void;
 }
-export const NoMatch = ({ keys, filters, first, onChange }: NoMatchProps) => {
+/** The filters that somebody may remove, each alone. */
+const tokensIn = (filters: Filters, keys: readonly FilterKey[]): readonly Token[] => {
   const { q } = filters;
-  const tokens: readonly Token[] = [...tokensOf(filters, keys), ...(q === undefined ? [] : [{ key: "", name: "q", value: q }])].slice(0, MOST);
+  return [...tokensOf(filters, keys), ...(q === undefined ? [] : [{ key: "", name: "q", value: q }])].slice(0, MOST);
+};
+
+export const NoMatch = ({ keys, filters, first, onChange }: NoMatchProps) => {
+  const tokens = tokensIn(filters, keys);
   const counts = useQueries({ queries: tokens.map((token) => first(withoutToken(filters, token))) });
+  const countOf = (token: Token): number => (counts[tokens.indexOf(token)]?.data as PageOf<unknown> | undefined)?.total ?? 0;
+  return <LeavesNone tokens={tokens} countOf={countOf} onRemove={(token) => onChange(withoutToken(filters, token))} />;
+};
+
+interface NoMatchAmongProps extends Omit<NoMatchProps, "first"> {
+  /** How many match other filters. */
+  readonly count: (filters: Filters) => number;
+}
+/** For a list that the page has read as a whole. */
+export const NoMatchAmong = ({ keys, filters, count, onChange }: NoMatchAmongProps) => (
+  <LeavesNone
+    tokens={tokensIn(filters, keys)}
+    countOf={(token) => count(withoutToken(filters, token))}
+    onRemove={(token) => onChange(withoutToken(filters, token))}
+  />
+);
+
+interface LeavesNoneProps {
+  readonly tokens: readonly Token[];
+  /** What would match without it. */
+  readonly countOf: (token: Token) => number;
+  readonly onRemove: (token: Token) => void;
+}
+const LeavesNone = ({ tokens, countOf, onRemove }: LeavesNoneProps) => {
   if (tokens.length < 2) return null;
   const found = tokens
-    .map((token, at) => ({
-      token,
-      words: token.key === "" ? token.value : `${token.key}:${token.value}`,
-      count: (counts[at]?.data as PageOf<unknown> | undefined)?.total ?? 0,
-    }))
+    .map((token) => ({ token, words: token.key === "" ? token.value : `${token.key}:${token.value}`, count: countOf(token) }))
     .filter(({ count }) => count > 0);
   return (
     <>
@@ -33,7 +58,7 @@ export const NoMatch = ({ keys, filters, first, onChange }: NoMatchProps) => {
           <span>
             <code>{words}</code> leaves none of {numbers.format(count)}.
           </span>
-          <button type="button" onClick={() => onChange(withoutToken(filters, token))}>
+          <button type="button" onClick={() => onRemove(token)}>
             Remove {words}
           </button>
         </div>

@@ -6,11 +6,11 @@ import css from "./app-tile.module.css";
 declare const __APP_ICONS__: string;
 
 interface AppTileProps extends Pick<AppTemplate, "icon" | "hue"> {
-  /** In a row. */
-  readonly size?: "small";
+  /** `small`: in a row. `large`: on a card. */
+  readonly size?: "small" | "large";
 }
 export const AppTile = ({ icon, hue, size }: AppTileProps) => (
-  <span className={css["tile"]} data-hue={hue} data-small={size === "small" || undefined} aria-hidden="true">
+  <span className={css["tile"]} data-hue={hue} data-size={size} aria-hidden="true">
     <svg aria-hidden="true">
       <use href={`${__APP_ICONS__}#${icon}`} />
     </svg>

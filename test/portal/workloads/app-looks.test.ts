@@ -24,6 +24,11 @@ beforeAll(async () => {
   await rig.until(path.deployment, "active");
   const { version } = await rig.ask("GET /agent/desired-state", undefined, rig.device.as);
   await rig.report(version, reportOf(appId, { state: "stopped" }));
+  await rig.ask(`PATCH /devices/${rig.device.deviceId}`, { name: "nas" });
+  await rig.ask("PUT /agent/inventory", { arch: "x64", runtimes: ["compose"], hardware: { memoryBytes: 4e9 } }, rig.device.as);
+  const kiosk = await rig.tenant.device();
+  await rig.ask(`PATCH /devices/${kiosk.deviceId}`, { name: `kiosk ${"of-a-long-name".repeat(5)}` });
+  await rig.ask("PUT /agent/inventory", { arch: "arm", runtimes: [], hardware: { memoryBytes: 1e9 } }, kiosk.as);
 }, 60_000);
 afterAll(async () => {
   await rig?.stop();
@@ -48,10 +53,11 @@ test("every page is without a finding in every look", { timeout: 240_000 }, asyn
   await page.getByRole("region", { name: "Snapshot", exact: true }).waitFor();
   await check("a snapshot");
   await visit(path.deployment);
-  for (const at of ["/catalogue", "/catalogue/nextcloud", `/devices/${rig.device.deviceId}?tab=apps`, "/apps", "/deployments"]) await visit(at);
-  await visit("/catalogue/vaultwarden");
-  await page.getByRole("button", { name: "Install" }).click();
-  await page.getByRole("dialog").waitFor();
+  for (const at of [`/devices/${rig.device.deviceId}?tab=apps`, "/apps", "/deployments"]) await visit(at);
+  for (const at of ["/catalogue", "/catalogue?fits=mine&q=passwords&category=news", "/catalogue/immich", "/catalogue/key-value"]) await visit(at);
+  await go("/catalogue?category=media");
+  await page.getByRole("button", { name: "Install Jellyfin" }).click();
+  await page.getByRole("dialog").getByRole("radio", { name: "nas" }).waitFor();
   await check("the form of an application");
   expect(findings).toEqual([]);
   expect(problems.filter(({ kind }) => kind !== "answer")).toEqual([]);

@@ -1,4 +1,4 @@
-// The catalogue and the page of an app, as a person goes through them: installed from a form, seen as it is, changed, stopped and removed.
+// The page of an app, as a person goes through it: installed from a form, seen as it is, changed, stopped and removed.
 import { describe, expect } from "vitest";
 import { failureIn, openRig, type Rig, reportOf } from "../../features/apps/kit.ts";
 import { accessFindings } from "../../kit/browser/chromium.ts";
@@ -42,53 +42,10 @@ const openApp = async (open: typeof openPage, tab = "history", deployed: object 
   return { ...at, appId: app, state, choose };
 };
 
-describe.concurrent("the catalogue", () => {
-  test("is searched and filtered by category, and leads to what an application needs", async ({ open }) => {
-    const { page, heading, problems, button } = await open(() => "/catalogue");
-    const grid = page.getByRole("grid", { name: "Catalogue" });
-    await grid.getByText("AdGuard Home").first().waitFor();
-    const filter = page.getByRole("combobox", { name: "Filter applications" });
-    await filter.fill("category:news ");
-    await grid.getByText("AdGuard Home").first().waitFor({ state: "detached" });
-    await grid.getByText("Feed reader", { exact: true }).waitFor();
-    expect(new URL(page.url()).search).toBe("?category=news");
-    await filter.fill("nothing-has-this-name");
-    await page.getByText("No application matches these filters.").waitFor();
-    await button("Clear filters").click();
-    await filter.fill("passwords");
-    await grid.getByText("Vaultwarden").click();
-    await heading.getByText("Vaultwarden").waitFor();
-    await page
-      .getByRole("region", { name: "Images" })
-      .getByText(/vaultwarden/)
-      .waitFor();
-    await page.getByRole("region", { name: "Ports" }).getByText(/\/tcp/).first().waitFor();
-    expect(await accessFindings(page)).toEqual([]);
-    expect(problems).toEqual([]);
-  });
-
-  test("says which plan an application needs, and does not offer to install it", async () => {
-    const small = await world.tenant();
-    await world.sql.query("update tenants set plan = 'free', limit_overrides = '{}' where tenant_id = $1", [small.tenantId]);
-    const seen = await chromium.visitor();
-    const { page } = seen;
-    await seen.signIn(small.ownerId, { path: "/catalogue?available=no" });
-    await page.getByRole("grid", { name: "Catalogue" }).getByText("needs pro").first().waitFor();
-    await seen.go("/catalogue/mattermost");
-    await page.getByText("Your plan does not include it. It needs the plan pro.").waitFor();
-    expect(await page.getByRole("button", { name: "Install" }).count()).toBe(0);
-    expect(seen.problems).toEqual([]);
-    await seen.close();
-  });
-});
-
 describe.concurrent("an application", () => {
   test("is installed from its form, and its deployment becomes active on the page as it is", async ({ open }) => {
     const { page, heading, button, dialog, rig: at, problems } = await open(() => "/catalogue/key-value");
     await button("Install").click();
-    expect(await dialog.getByRole("button", { name: "Install" }).isDisabled()).toBe(true);
-    await dialog.getByRole("combobox", { name: "Device" }).fill("att");
-    await dialog.getByRole("option", { name: "attic" }).click();
     await dialog.getByLabel("Name").fill(HOSTILE);
     expect(await dialog.getByLabel("Port").inputValue()).toBe("8701");
     await dialog.getByLabel("Keys").fill("42");
@@ -105,8 +62,6 @@ describe.concurrent("an application", () => {
   test("shows each fault of its configuration at the field, and keeps what was typed", async ({ open }) => {
     const { page, button, dialog, rig: at } = await open(() => "/catalogue/postgresql");
     await button("Install").click();
-    await dialog.getByRole("combobox", { name: "Device" }).fill("att");
-    await dialog.getByRole("option", { name: "attic" }).click();
     const email = dialog.getByLabel("E-mail", { exact: false }).first();
     await email.fill("ann@example.com");
     const [first, second] = [dialog.getByRole("spinbutton").nth(0), dialog.getByRole("spinbutton").nth(1)];
@@ -127,9 +82,7 @@ describe.concurrent("an application", () => {
   test("goes to a device that is offline when it connects, and its page says so until then", async ({ open }) => {
     const { page, button, dialog, rig: at, region } = await open(() => "/catalogue/static-site", { online: false });
     await button("Install").click();
-    await dialog.getByRole("combobox", { name: "Device" }).fill("att");
-    await dialog.getByRole("option", { name: "attic" }).click();
-    await dialog.getByText("The device is offline.").waitFor();
+    await dialog.getByText("offline; it is installed when the device connects").waitFor();
     await dialog.getByLabel("Message").fill("two\nlines");
     await dialog.getByRole("button", { name: "Install" }).click();
     await region("Waiting for the device to connect").waitFor();

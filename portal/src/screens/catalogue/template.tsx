@@ -1,12 +1,18 @@
-// One application of the catalogue: what it is, what it needs, and the way to install it.
+// One application of the catalogue: what it is, what it needs, which devices can run it, where it is installed, and the way to install it.
 import type { AppTemplate } from "@mooring/client";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { api } from "../../api/client.ts";
 import { useMay } from "../../api/session.ts";
+import { AppStatus } from "../../parts/apps/app-status.tsx";
+import { AppTile } from "../../ui/app-tile.tsx";
 import { Columns } from "../../ui/columns.tsx";
-import { Facts, Loaded, Page, Panel } from "../../ui/parts.tsx";
+import { DetailPage, type PageFact } from "../../ui/detail-page.tsx";
+import { Notice } from "../../ui/notice.tsx";
+import { Facts, Loaded, Panel } from "../../ui/parts.tsx";
+import css from "./catalogue.module.css";
+import { diskText, fitText, lackingTexts, memoryText } from "./fit-words.ts";
 import { Install } from "./install.tsx";
 import { categoryText, text } from "./text.ts";
 
@@ -24,7 +30,7 @@ const List = ({ title, of }: { readonly title: string; readonly of: readonly str
       <p className="muted">{text.nothing}</p>
     ) : (
       of.map((each) => (
-        <p key={each} className="mono">
+        <p key={each} className={`mono ${css["word"]}`}>
           {each}
         </p>
       ))
@@ -60,44 +66,117 @@ const Settings = ({ of }: { readonly of: AppTemplate }) => (
   </Panel>
 );
 
-const Known = ({ of }: { readonly of: AppTemplate }) => {
-  const { tagline, description, version, kind, categories, developer, license, website, sourceUrl, architectures, requirements, minPlan } = of;
-  return (
-    <>
-      <p>
-        <strong>{tagline}.</strong> {description}
-      </p>
-      <Facts
-        of={{
-          Version: version,
-          "Consists of": text.kinds[kind],
-          Category: categoryText(categories),
-          Developer: developer,
-          License: license,
-          Memory: text.memory(requirements.memoryMB),
-          Disk: text.disk(requirements.diskGB),
-          Architectures: architectures.join(", "),
-          Plan: minPlan,
-          [text.website]: website === null ? null : <Away href={website} words={new URL(website).host} />,
-          [text.source]: sourceUrl === null ? null : <Away href={sourceUrl} words={new URL(sourceUrl).host} />,
-          Installed: (
-            <Link to="/apps" search={{ appType: of.id }}>
-              {text.running}
-            </Link>
-          ),
-        }}
+const factsOf = ({ version, categories, developer, license, website, sourceUrl }: AppTemplate): readonly PageFact[] => [
+  { icon: "tag", words: text.version(version) },
+  { words: categoryText(categories) },
+  { words: developer },
+  { words: license },
+  ...(website === null ? [] : [{ icon: "address", words: <Away href={website} words={new URL(website).host} /> } as const]),
+  ...(sourceUrl === null ? [] : [{ words: <Away href={sourceUrl} words={text.source} /> }]),
+];
+
+/** Why it cannot be installed, with the next step. */
+const Hindrance = ({ of }: { readonly of: AppTemplate }): ReactNode => {
+  const may = useMay();
+  const { available, requiredPlan, minPlan, fits } = of;
+  if (!available)
+    return (
+      <Notice
+        tone="warn"
+        role="status"
+        title={text.notIncluded(requiredPlan ?? minPlan)}
+        actions={may("billing:read") ? <Link to="/billing">{text.plans}</Link> : undefined}
       />
-    </>
+    );
+  if (fits === null || fits.devices > 0) return null;
+  return fits.total === 0 ? (
+    <Notice tone="busy" role="status" title={text.noDevices} actions={may("device:pair") ? <Link to="/pair">{text.pair}</Link> : undefined} />
+  ) : (
+    <Notice tone="warn" role="status" title={text.noneFits}>
+      {lackingTexts(of).map((each) => (
+        <p key={each}>{each}</p>
+      ))}
+    </Notice>
   );
 };
 
-const Needed = ({ of: { available, requiredPlan, minPlan } }: { readonly of: AppTemplate }) => {
-  const may = useMay();
-  if (available) return null;
+const Installed = ({ of: { id, installed, installedCount } }: { readonly of: AppTemplate }) => (
+  <Panel
+    title={text.installed}
+    beside={
+      installedCount > installed.length ? (
+        <Link to="/apps" search={{ appType: id }}>
+          {text.allOf(installedCount)}
+        </Link>
+      ) : undefined
+    }
+  >
+    {installed.length === 0 ? <p className="muted">{text.nowhere}</p> : null}
+    {installed.map(({ appId, name, deviceId, deviceName, status, updateAvailable }) => (
+      <div key={appId} className="row">
+        <Link to="/apps/$appId" params={{ appId }}>
+          {name}
+        </Link>
+        <AppStatus status={status} />
+        {deviceName === null ? null : (
+          <Link to="/devices/$deviceId" params={{ deviceId }}>
+            {deviceName}
+          </Link>
+        )}
+        {updateAvailable ? <span className={css["tag"]}>{text.update}</span> : null}
+      </div>
+    ))}
+  </Panel>
+);
+
+const Needs = ({ of }: { readonly of: AppTemplate }) => {
+  const fit = fitText(of);
   return (
-    <p role="status">
-      {text.notIncluded(requiredPlan ?? minPlan)} {may("billing:read") ? <Link to="/billing">{text.plans}</Link> : null}
-    </p>
+    <Panel title={text.requirements}>
+      {fit === null ? null : <p>{text.sentence(fit)}</p>}
+      <Facts
+        of={{
+          Memory: memoryText(of),
+          Disk: diskText(of),
+          Architectures: of.architectures.join(", "),
+          "Consists of": text.kinds[of.kind],
+        }}
+      />
+      {of.fits?.devices === 0
+        ? null
+        : lackingTexts(of).map((each) => (
+            <p key={each} className="muted">
+              {each}
+            </p>
+          ))}
+    </Panel>
+  );
+};
+
+const Shown = ({ of }: { readonly of: AppTemplate }) => {
+  const { tagline, description, ports, volumes, images, upgradeNotes } = of;
+  return (
+    <>
+      <Hindrance of={of} />
+      <p>
+        <strong>{tagline}.</strong> {description}
+      </p>
+      <Columns>
+        <Installed of={of} />
+        <Needs of={of} />
+        <Settings of={of} />
+        <List title={text.ports} of={ports.map(text.port)} />
+        <List title={text.volumes} of={volumes} />
+        <List title={text.images} of={images} />
+        {upgradeNotes === null ? null : (
+          <Panel title={text.upgradeNotes}>
+            {upgradeNotes.split(/\n{2,}/).map((part) => (
+              <p key={part}>{part}</p>
+            ))}
+          </Panel>
+        )}
+      </Columns>
+    </>
   );
 };
 
@@ -105,13 +184,21 @@ export const TemplateScreen = () => {
   const { templateId } = route.useParams();
   const may = useMay();
   const [installing, setInstalling] = useState(false);
-  const read = useQuery({ ...api.apps.template.queryOptions({ templateId }), refetchInterval: false });
+  const read = useQuery(api.apps.template.queryOptions({ templateId }));
   const template = read.data;
+  const canInstall = template?.available === true && template.fits?.total !== 0 && may("deployment:create");
   return (
-    <Page
+    <DetailPage
+      path={[
+        <Link key="catalogue" to="/catalogue">
+          {text.title}
+        </Link>,
+      ]}
       title={template?.name ?? text.one}
+      mark={template === undefined ? undefined : <AppTile icon={template.icon} hue={template.hue} />}
+      facts={template === undefined ? [] : factsOf(template)}
       actions={
-        template?.available === true && may("deployment:create") ? (
+        canInstall ? (
           <button type="button" data-kind="primary" onClick={() => setInstalling(true)}>
             {text.install}
           </button>
@@ -121,25 +208,11 @@ export const TemplateScreen = () => {
       <Loaded read={read} rows={8}>
         {(found) => (
           <>
-            <Needed of={found} />
-            <Known of={found} />
-            <Columns>
-              <Settings of={found} />
-              <List title={text.ports} of={found.ports.map(text.port)} />
-              <List title={text.volumes} of={found.volumes} />
-              <List title={text.images} of={found.images} />
-              {found.upgradeNotes === null ? null : (
-                <Panel title={text.upgradeNotes}>
-                  {found.upgradeNotes.split(/\n{2,}/).map((part) => (
-                    <p key={part}>{part}</p>
-                  ))}
-                </Panel>
-              )}
-            </Columns>
+            <Shown of={found} />
             {installing ? <Install of={found} onClose={() => setInstalling(false)} /> : null}
           </>
         )}
       </Loaded>
-    </Page>
+    </DetailPage>
   );
 };

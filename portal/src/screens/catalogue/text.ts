@@ -1,6 +1,7 @@
 // The sentences of the catalogue.
 import type { AppTemplate } from "@mooring/client";
 import { capitalized } from "../../../../protocol/kit/words.ts";
+import { counted, numbers } from "../../ui/count.ts";
 
 type Category = AppTemplate["categories"][number];
 const KNOWN: Readonly<Record<Category, 1>> = {
@@ -32,23 +33,43 @@ export const text = {
   title: "Catalogue",
   one: "Application",
   filter: "Filter applications",
+  all: "All",
+  categories: "Categories",
+  order: "Order",
+  sorts: { installed: "Most installed", name: "Name" },
+  fitsMine: "Fits mine",
+  total: (all: number, fitting: number | null) =>
+    fitting === null ? counted(all, "app") : `${counted(all, "app")}, ${numbers.format(fitting)} fit your devices`,
   none: "The catalogue of this gateway is empty.",
   noMatch: "No application matches these filters.",
-  included: "included",
+  clear: "Clear filters",
+  needed: (memory: string, disk: string) => `${memory} memory, ${disk} disk`,
   needs: (plan: string) => `needs ${plan}`,
   notIncluded: (plan: string) => `Your plan does not include it. It needs the plan ${plan}.`,
   plans: "Plans",
+  noDevices: "You have no device yet that could run it.",
+  pair: "Pair a device",
+  noneFits: "None of your devices can run it, by what they report.",
   install: "Install",
   installOn: (name: string) => `Install ${name}`,
+  installed: "Installed",
+  installedAt: (apps: AppTemplate["installed"]) => apps.find(({ deviceName }) => deviceName !== null)?.deviceName ?? "installed",
+  /** Such as `, 2 more, update`, after a device. */
+  installedMore: (apps: AppTemplate["installed"], count: number) => {
+    const more = count > 1 ? `, ${numbers.format(count - 1)} more` : "";
+    return `${more}${apps.some(({ status }) => status === "error") ? ", in error" : apps.some(({ updateAvailable }) => updateAvailable) ? ", update" : ""}`;
+  },
+  allOf: (count: number) => `All ${numbers.format(count)}`,
+  nowhere: "You have not installed it yet.",
+  update: "update",
   device: "Device",
   name: "Name",
   nameHint: "Empty: the name of the application.",
-  offline: "The device is offline. The app is installed when it connects.",
-  otherArchitecture: (arch: string) => `The device reports ${arch}. The application may not run there.`,
+  offline: "offline; it is installed when the device connects",
   kinds: { process: "a program that comes with the agent", compose: "containers; the device needs Docker" },
-  memory: (megabytes: number) => `${megabytes} MB`,
-  disk: (gigabytes: number) => `${gigabytes} GB`,
-  requirements: "Requirements",
+  requirements: "What it needs",
+  sentence: (words: string) => `It ${words}.`,
+  version: (version: string) => `version ${version}`,
   ports: "Ports",
   port: (port: AppTemplate["ports"][number]) => `${port.default}/${port.protocol}`,
   volumes: "Volumes",
@@ -59,7 +80,5 @@ export const text = {
   generated: "made if you give none",
   upgradeNotes: "Before an update",
   nothing: "None.",
-  website: "Website",
   source: "Source code",
-  running: "Your apps of it",
 } as const;
