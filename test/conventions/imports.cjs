@@ -1,7 +1,7 @@
 // Rules for the direction of imports. test/conventions/imports.test.ts proves that each of them can fail.
 const PARTS = "^(server|protocol|agent-sim|portal|test|prisma)/";
 /** Files of the protocol whose values a browser may load; all others bring zod along. */
-const LIGHT = "^protocol/(client/index|kit/(command-status|words|identifier-words))\\.ts$";
+const LIGHT = "^protocol/(client/index|kit/(app-fit|command-status|words|identifier-words))\\.ts$";
 const SETTINGS = "^server/config(-table)?\\.ts$";
 const only = (name, from, allowed) => ({ name, severity: "error", from: { path: from }, to: { path: PARTS, pathNot: [from, ...allowed] } });
 

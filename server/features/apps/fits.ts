@@ -1,18 +1,18 @@
 // Which of a caller's devices can run the applications of the catalogue, counted over groups of like machines.
 import { type APP_LACKS, type AppFits, type DeviceId, lacksOf, leastBytes } from "../../../protocol/index.ts";
 import { permissionsIn } from "../../core/access.ts";
+import type { GroupMachines, MachineGroup, MachineSteps } from "../../core/ports/machine-groups.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import type { MachineGroup, MachineSteps } from "../devices/index.ts";
 import type { AppCatalogue, TemplateFacts } from "./catalogue/load.ts";
 
 export interface FitsDeps {
   readonly catalogue: AppCatalogue;
-  readonly machineGroups: (scope: SystemScope, steps: MachineSteps) => Promise<readonly MachineGroup[]>;
+  readonly machineGroups: GroupMachines;
 }
 
 const ascending = (figures: readonly number[]): readonly number[] => [...new Set(figures)].sort((a, b) => a - b);
 
-export const fitsAmong = (groups: readonly MachineGroup[], template: TemplateFacts): AppFits => {
+const fitsAmong = (groups: readonly MachineGroup[], template: TemplateFacts): AppFits => {
   const count = { devices: 0, total: 0 };
   const lacking = { architecture: 0, runtime: 0, memory: 0, disk: 0 } satisfies Record<(typeof APP_LACKS)[number], number>;
   let last: MachineGroup["first"] | null = null;

@@ -9,6 +9,7 @@ import { DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import type { Clients, Tx } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
 import { implement } from "../../core/feature.ts";
+import type { GroupMachines } from "../../core/ports/machine-groups.ts";
 import type { SystemScope, TenantScope } from "../../core/scope.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
 import { type AgentReport, createAgentReports, type ReportAnswer } from "./agent-reports.ts";
@@ -18,7 +19,6 @@ import type { AppCatalogue } from "./catalogue/load.ts";
 import { createContents } from "./contents.ts";
 import { desiredState } from "./desired-state.ts";
 import { type FindMachines, portsOfApp } from "./details.ts";
-import type { FitsDeps } from "./fits.ts";
 import { createAppChanges } from "./handlers/changes.ts";
 import { createAppReads } from "./handlers/reads.ts";
 import { createAppSecrets } from "./handlers/secrets.ts";
@@ -60,7 +60,7 @@ export interface AppsDeps extends Pick<FeatureKit, "db" | "clock" | "until" | "e
   readonly backUpFirst: BackUpFirst;
   readonly logs: AppLogsWiring;
   readonly machines: FindMachines;
-  readonly machineGroups: FitsDeps["machineGroups"];
+  readonly machineGroups: GroupMachines;
   /** Whether the deployment waits for its device. */
   readonly adopt: (tx: Tx, scope: SystemScope, deploymentId: string) => Promise<void>;
 }

@@ -28,7 +28,7 @@ const planFacts = (tier: Tier, template: TemplateFacts): PlanFacts =>
 const contains = ({ name, tagline, description }: TemplateFacts, text: string): boolean =>
   [name, tagline, description].some((part) => part.toLowerCase().includes(text.toLowerCase()));
 
-type Fitted = TemplateFacts & Pick<AppTemplate, "available" | "requiredPlan" | "fits">;
+type Fitted = TemplateFacts & PlanFacts & Pick<AppTemplate, "fits">;
 
 export const createTemplates = (deps: TemplatesDeps): Pick<Handlers<typeof contract.apps>, "templates" | "template"> => {
   const { plan, catalogue, db } = deps;
@@ -40,10 +40,13 @@ export const createTemplates = (deps: TemplatesDeps): Pick<Handlers<typeof contr
     const readsDevices = permissionsIn(scope).has("device:read");
     return templates.map((template) => {
       const rows = found.get(template.id) ?? [];
-      const installed = rows.map(({ app_id: appId, name, device_id: deviceId, device_name, status, template_version }) => ({
-        ...{ appId, name, deviceId, status },
-        deviceName: readsDevices ? device_name : null,
-        updateAvailable: template_version !== template.version,
+      const installed = rows.map((row) => ({
+        appId: row.app_id,
+        name: row.name,
+        deviceId: row.device_id,
+        deviceName: readsDevices ? row.device_name : null,
+        status: row.status,
+        updateAvailable: row.template_version !== template.version,
       }));
       return { ...template, installed, installedCount: rows[0]?.count ?? 0 };
     });

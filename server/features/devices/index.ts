@@ -11,6 +11,7 @@ import type { TagTotals } from "../../core/people/common-tag.ts";
 import type { DuplicateProbe } from "../../core/ports/agent-sessions.ts";
 import type { AuditTrail } from "../../core/ports/audit.ts";
 import type { DeviceRef, Enqueue } from "../../core/ports/delivery.ts";
+import type { GroupMachines } from "../../core/ports/machine-groups.ts";
 import type { SecurityWatch } from "../../core/ports/security.ts";
 import { given } from "../../core/rows/records.ts";
 import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts";
@@ -50,7 +51,7 @@ import {
 } from "./store/devices.ts";
 import { findByFingerprint, type KnownMachine } from "./store/enrol.ts";
 import { countTagged, groupByKey } from "./store/groups.ts";
-import { groupMachines, type MachineGroup, type MachineSteps } from "./store/machine-groups.ts";
+import { groupMachines } from "./store/machine-groups.ts";
 import { describeDevice, fencePresence, type MachineReport } from "./store/presence.ts";
 import { createTargets, type DeviceTargets } from "./targets.ts";
 import { createVisibility, type Visibility } from "./visibility.ts";
@@ -64,7 +65,6 @@ export { createOpenRepairs } from "./repair.ts";
 export type { DeviceSummary } from "./store/devices.ts";
 /** For the plan. */
 export type { KnownMachine } from "./store/enrol.ts";
-export type { MachineGroup, MachineSteps } from "./store/machine-groups.ts";
 export { findSeen } from "./store/seen.ts";
 export type { Agents, DeviceSettings, DeviceTargets, Enrol, PlanGuard, Presence };
 export { deviceSettings };
@@ -111,7 +111,7 @@ export interface Devices extends Feature<typeof contract.devices>, Omit<Visibili
   /** Where these devices are in their networks. */
   machines(db: Clients, scope: SystemScope, deviceIds: readonly string[]): Promise<ReadonlyMap<string, NetworkPlace>>;
   /** The devices that the caller sees, grouped by what decides which applications they can run. */
-  groups(scope: SystemScope, steps: MachineSteps): Promise<readonly MachineGroup[]>;
+  readonly groups: GroupMachines;
   /** All devices that the caller sees, removed ones too. */
   ids(scope: SystemScope, within?: Clients): Promise<readonly string[]>;
   /** How many devices have each status. */

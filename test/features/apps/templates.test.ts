@@ -4,7 +4,8 @@ import { type AppTemplate, lacksOf } from "../../../protocol/index.ts";
 import { accessOf } from "../../../server/core/access.ts";
 import type { SqlTx } from "../../../server/core/events.ts";
 import { newId } from "../../../server/core/ids.ts";
-import { createFits, type FitsDeps } from "../../../server/features/apps/fits.ts";
+import type { GroupMachines } from "../../../server/core/ports/machine-groups.ts";
+import { createFits } from "../../../server/features/apps/fits.ts";
 import { loadAppCatalogue } from "../../../server/features/apps/index.ts";
 import { groupMachines } from "../../../server/features/devices/store/machine-groups.ts";
 import { packageFile } from "../../../server/version.ts";
@@ -240,7 +241,7 @@ test("ten thousand devices become few groups in one read, whatever words they re
   };
   const scope = { tenantId: tenant.tenantId, principal: { kind: "user", userId: "u", email: null, ...accessOf("viewer") } } as const;
   const counted: number[] = [];
-  const machineGroups: FitsDeps["machineGroups"] = async (asked, steps) => {
+  const machineGroups: GroupMachines = async (asked, steps) => {
     const groups = await groupMachines(sql as SqlTx, asked, steps); // as: the test's pool answers with rows
     counted.push(groups.length);
     return groups;

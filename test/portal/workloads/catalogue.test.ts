@@ -160,7 +160,7 @@ test("among many devices one is searched, and the form says how many can run it"
   await world.sql.query(`update devices set name = 'till ' || right(device_id, 4), runtimes = '["process"]' where tenant_id = $1`, [tenant.tenantId]);
   const [{ name, device_id: deviceId }] = (await world.sql.query("select name, device_id from devices where tenant_id = $1 limit 1", [tenant.tenantId])).rows;
   await world.sql.query("update devices set runtimes = null where device_id = $1", [deviceId]);
-  const { card, dialog, page, problems, close } = await visit("/catalogue?q=gitea", tenant.ownerId);
+  const { card, dialog, problems, close } = await visit("/catalogue?q=gitea", tenant.ownerId);
   await card("Gitea").getByRole("button").click();
   await dialog.getByText("runs on 1 of your 13. 12 devices have no agent that runs containers").waitFor();
   await dialog.getByText("offline; it is installed when the device connects").waitFor();

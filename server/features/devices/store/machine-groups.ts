@@ -2,23 +2,9 @@
 import { APP_KINDS, ARCHITECTURE_OF } from "../../../../protocol/index.ts";
 import { limitsValue, withinLimits } from "../../../core/access.ts";
 import type { SqlTx } from "../../../core/events.ts";
+import type { MachineGroup, MachineSteps } from "../../../core/ports/machine-groups.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
-
-/** Figures that applications ask for, each list in ascending order. */
-export interface MachineSteps {
-  readonly memory: readonly number[];
-  readonly disk: readonly number[];
-}
-
-export interface MachineGroup {
-  readonly arch: string | null;
-  readonly runtimes: readonly string[] | null;
-  /** The highest step that these machines reach. */
-  readonly hardware: { readonly memoryBytes: number | null; readonly diskBytes: number | null };
-  readonly devices: number;
-  readonly first: { readonly deviceId: string; readonly name: string | null };
-}
 
 interface GroupRow {
   readonly arch: string | null;
