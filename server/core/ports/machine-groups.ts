@@ -16,5 +16,5 @@ export interface MachineGroup {
   readonly first: { readonly deviceId: string; readonly name: string | null };
 }
 
-/** Those of a caller, in one read however many there are. */
+/** Groups the devices of a caller in one read, however many there are. */
 export type GroupMachines = (scope: SystemScope, steps: MachineSteps) => Promise<readonly MachineGroup[]>;
