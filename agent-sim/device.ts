@@ -148,11 +148,11 @@ const pairInto = async (
       on: enrollmentToken === undefined ? "the gateway and a person's approval" : "the gateway",
       at: url,
       work: (why) => {
-        if (enrollmentToken !== undefined) return enrollDevice({ ...device, enrollmentToken, onRetry: why });
         const onCode = (shown: ShownCode): void => {
           say(requestOf(shown));
           why(requestOf(shown));
         };
+        if (enrollmentToken !== undefined) return enrollDevice({ ...device, enrollmentToken, onCode, onRetry: why });
         return pairByApproval({ ...device, time, onCode, onRetry: why });
       },
     },

@@ -12,7 +12,7 @@ import { namedOf } from "./records/actor.ts";
 import { BlockedBy, Command, CommandStatus, CommandSummary, CommandTypeRecord, DeliveredCommand, PolledCommand, TimelineEntry } from "./records/command.ts";
 import { AckResult } from "./records/command-ack.ts";
 import { EnrollmentProgress, EnrollmentStep, InstallCommand, StepStatus } from "./records/devices/enrollment.ts";
-import { EnrollmentToken, PairingActivateResponse, PairingRequest } from "./records/devices/pairing.ts";
+import { EnrollmentToken, PairingActivateResponse, PairingRequest, WaitingMachine } from "./records/devices/pairing.ts";
 
 const { account, admin, agent, alerts, apiKeys, bulkOperations, commands, devices, general, health, invites, pairing, roles, tenants, webhooks } = contract;
 
@@ -96,6 +96,7 @@ const RECORDS: Readonly<Record<string, z.ZodType>> = {
   StreamTicket: general.operations.streamTicket.output,
   Tenant,
   TimelineEntry,
+  WaitingMachine,
   ...Object.assign({}, ...Object.values<Group>(contract).map(({ records }) => records)),
 };
 

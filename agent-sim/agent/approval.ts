@@ -1,7 +1,7 @@
 // Pairs one device with a person's approval: requests a code, shows it, and polls until the person has decided.
 import { z } from "zod";
 import { givenWaitMs, type HttpAnswer, hasSucceeded, refusal } from "./answers.ts";
-import { callWithRetry, createHttp } from "./http.ts";
+import { callWithRetry, createHttp, type RetryOptions } from "./http.ts";
 import { IssuedIdentity } from "./state/identity.ts";
 import { between, createRandom } from "./timing/random.ts";
 import { pause, type Time } from "./timing/time.ts";
@@ -28,10 +28,36 @@ export interface ApprovalOptions {
 const WITHIN_MS = 900_000;
 const POLL_MS = 6_000;
 const LEAST_POLL_MS = 1_000;
-const Initiated = z.object({ data: z.object({ pairing_code: z.string(), portal_url: z.string(), pollToken: z.string(), comparison: z.string().catch("") }) });
+const Requested = z.object({ pairing_code: z.string(), portal_url: z.string().catch(""), pollToken: z.string().catch(""), comparison: z.string().catch("") });
+export const Initiated = z.object({ data: Requested });
 const Polled = z.object({
   data: z.object({ status: z.string(), pollAfterSeconds: z.unknown(), identity: IssuedIdentity.optional() }),
 });
+
+export const toShown = ({ pairing_code: code, comparison, portal_url: portalUrl }: z.infer<typeof Requested>): ShownCode => ({ code, comparison, portalUrl });
+
+interface Waiting extends Omit<RetryOptions, "untilMs"> {
+  readonly requested: z.infer<typeof Requested>;
+  readonly fingerprint: string;
+}
+export interface Decision {
+  readonly identity: z.infer<typeof IssuedIdentity> | undefined;
+  readonly status: string;
+  readonly answer: HttpAnswer;
+}
+/** Polls until the person has decided, or the code has expired. */
+export const awaitDecision = async (http: ReturnType<typeof createHttp>, { requested, fingerprint, ...options }: Waiting): Promise<Decision> => {
+  const { time, random, signal } = options;
+  const body = JSON.stringify({ pairing_code: requested.pairing_code, device_fingerprint: fingerprint, pollToken: requested.pollToken });
+  const retry = { ...options, untilMs: time.elapsedMs() + WITHIN_MS };
+  for (;;) {
+    const answer = await callWithRetry(() => http.call({ method: "POST", path: "/v1/pairing/collect", body }), retry);
+    const { identity, status, pollAfterSeconds } = hasSucceeded(answer) ? Polled.parse(answer.body).data : { status: "unknown" };
+    if (identity !== undefined || status !== "pending" || signal?.aborted) return { identity, status, answer };
+    const waitMs = Math.max(LEAST_POLL_MS, givenWaitMs(pollAfterSeconds) ?? POLL_MS);
+    await pause(time, waitMs * between(random, 1, 1.1), signal);
+  }
+};
 
 /** Resolves to the identity; rejects when the person rejects the device or the code expires. */
 export const pairByApproval = async ({
@@ -52,25 +78,15 @@ export const pairByApproval = async ({
     signal,
     ...(onRetry ? { onRetry } : {}),
   };
-  const post = (path: string, body: unknown): Promise<HttpAnswer> =>
-    callWithRetry(() => http.call({ method: "POST", path, body: JSON.stringify(body) }), retry);
   try {
-    const initiated = await post("/v1/pairing/initiate", {
-      device_fingerprint: fingerprint,
-      platform,
-      ...(name === undefined ? {} : { device_name: name }),
-    });
+    const body = JSON.stringify({ device_fingerprint: fingerprint, platform, ...(name === undefined ? {} : { device_name: name }) });
+    const initiated = await callWithRetry(() => http.call({ method: "POST", path: "/v1/pairing/initiate", body }), retry);
     if (!hasSucceeded(initiated)) throw refusal("the gateway refused a pairing code", initiated);
-    const { pairing_code, portal_url, pollToken, comparison } = Initiated.parse(initiated.body).data;
-    onCode({ code: pairing_code, comparison, portalUrl: portal_url });
-    for (;;) {
-      const answer = await post("/v1/pairing/collect", { pairing_code, device_fingerprint: fingerprint, pollToken });
-      const polled = hasSucceeded(answer) ? Polled.parse(answer.body).data : null;
-      if (polled?.identity !== undefined) return polled.identity;
-      if (polled?.status !== "pending" || signal?.aborted) throw refusal(`the pairing ended as ${polled?.status ?? "unknown"}`, answer);
-      const waitMs = Math.max(LEAST_POLL_MS, givenWaitMs(polled.pollAfterSeconds) ?? POLL_MS);
-      await pause(time, waitMs * between(retry.random, 1, 1.1), signal);
-    }
+    const requested = Initiated.parse(initiated.body).data;
+    onCode(toShown(requested));
+    const { identity, status, answer } = await awaitDecision(http, { ...retry, requested, fingerprint });
+    if (identity === undefined) throw refusal(`the pairing ended as ${status}`, answer);
+    return identity;
   } finally {
     http.close();
   }

@@ -63,7 +63,8 @@ const pair = async (given: Invocation): Promise<number> => {
     print(`Open ${portalUrl}`);
     print(`and approve the code ${code} if the page shows ${comparison}. Waiting…`);
   };
-  const paired = typeof token === "string" && token !== "" ? enrollDevice({ ...device, enrollmentToken: token }) : pairByApproval({ ...device, time, onCode });
+  const paired =
+    typeof token === "string" && token !== "" ? enrollDevice({ ...device, onCode, enrollmentToken: token }) : pairByApproval({ ...device, time, onCode });
   const identity = await paired.catch(advised);
   writeIdentity(path, identity);
   print(`paired as ${identity.device_id}`);

@@ -2,17 +2,34 @@
 import { z } from "zod";
 import { Tag } from "../kit/device-selector.ts";
 import { event } from "../kit/event.ts";
-import { AgentId, DeviceId, ref, TenantId } from "../kit/ids.ts";
+import { AgentId, DeviceId, EnrollmentTokenId, PairingRequestId, ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
 import { named } from "../records/actor.ts";
-import { EnrollmentProgress, EnrollmentStep, InstallCommand, progressUpdate } from "../records/devices/enrollment.ts";
-import { Code, Comparison, EnrollmentToken, Fingerprint, PAIRING_STATUSES, PairingActivateResponse, RequestingMachine } from "../records/devices/pairing.ts";
+import { EnrollmentProgress, EnrollmentStep, InstallCommand, InstallCommands, progressUpdate } from "../records/devices/enrollment.ts";
+import {
+  Approval,
+  Code,
+  Comparison,
+  EnrollmentToken,
+  Fingerprint,
+  PAIRING_STATUSES,
+  PairingActivateResponse,
+  RequestingMachine,
+} from "../records/devices/pairing.ts";
 import { approvalOperations } from "../records/devices/pairing-approval.ts";
 
 const Timestamp = z.iso.datetime();
 const open = { auth: ["public"], permission: "public", tenancy: "none", idempotency: "none" } as const;
 const PairingEvent = z.object({ deviceId: DeviceId.optional(), deviceName: z.string().optional(), fingerprint: z.string(), status: z.string() });
+const RequestedEvent = z.object({
+  requestId: PairingRequestId,
+  tokenId: EnrollmentTokenId,
+  deviceName: z.string().optional(),
+  platform: z.string().optional(),
+  fingerprint: z.string(),
+  expiresAt: Timestamp,
+});
 const EnrollmentEvent = z.object({ deviceId: DeviceId, currentStep: EnrollmentStep, error: z.string().optional() });
 
 export const pairing = group({
@@ -110,7 +127,7 @@ export const pairing = group({
       ...open,
       summary: "Activate with an enrollment token",
       description:
-        "Pairs without a person: the install script contains an enrollment token, and `POST /pairing/initiate` returns the code. If the machine's device already exists, the response is 409 `DEVICE_ALREADY_PAIRED`, unless the token was created with `allowRepair` or the device is in repair. If the response is lost, repeat the call with the same token and code: it returns the same identity until that identity is first used.",
+        "Pairs without a person: the install script contains an enrollment token, and `POST /pairing/initiate` returns the code. A token with `approval: required` answers 409 `PAIRING_APPROVAL_REQUIRED`: the machine then waits for a person, who finds it in `GET /pairing/requests`, and collects its identity with `POST /pairing/collect`. If the machine's device already exists, the response is 409 `DEVICE_ALREADY_PAIRED`, unless the token was created with `allowRepair` or the device is in repair. If the response is lost, repeat the call with the same token and code: it returns the same identity until that identity is first used.",
       rest: ["POST /pairing/auto-activate"],
       limit: "pairing.autoActivate",
       status: 201,
@@ -122,6 +139,7 @@ export const pairing = group({
         "PAIRING_CODE_NOT_FOUND",
         "PAIRING_CODE_EXPIRED",
         "PAIRING_ALREADY_ACTIVATED",
+        "PAIRING_APPROVAL_REQUIRED",
         "PLAN_LIMIT_EXCEEDED",
         "DEVICE_ALREADY_PAIRED",
         "TENANT_SUSPENDED",
@@ -194,8 +212,9 @@ export const pairing = group({
           .boolean()
           .default(false)
           .describe("Let the token also pair machines whose device already exists. Anyone who holds it can then lock their agents out."),
+        approval: Approval.default("none"),
       }),
-      output: EnrollmentToken.extend({ token: z.string(), installCommand: z.string() }),
+      output: EnrollmentToken.extend({ token: z.string(), installCommand: z.string(), commands: InstallCommands }),
       errors: ["DEPLOYMENT_NOT_FOUND", "PLAN_LIMIT_EXCEEDED"],
     }),
     listTokens: query({
@@ -220,6 +239,7 @@ export const pairing = group({
     }),
   },
   events: {
+    requested: event("pairing.requested", RequestedEvent, "A machine with an enrollment token asks for a person's approval"),
     activated: event("pairing.activated", PairingEvent, "A device was paired"),
     rejected: event("pairing.rejected", PairingEvent, "A machine that requested a pairing code was rejected"),
     progressed: event("enrollment.progressed", EnrollmentEvent, "An installation reached its next step"),

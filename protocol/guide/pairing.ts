@@ -3,6 +3,13 @@ import type { Guide } from "./guide.ts";
 import { AT, CODE, connect, enrollmentToken, FINGERPRINT, IDS, LATER, progress, shownWithActors, TOMORROW } from "./records.ts";
 
 const { agentId, deploymentId, deviceId, tenantId, tokenId } = IDS;
+const machine = { fingerprint: FINGERPRINT, name: "nuc-attic", platform: "linux", initiatedFrom: "203.0.113.7", initiatedAt: AT };
+const commandsWith = (options: string, variables: string) => ({
+  linux: `curl -fsSL https://gateway.example.org/install.sh | sudo sh${options}`,
+  docker: `curl -fsSL https://gateway.example.org/install.sh | sudo sh${options === "" ? " -s --" : options} --host compose`,
+  ownAgent: `MOORING_URL=https://gateway.example.org${variables}`,
+});
+const withToken = commandsWith(" -s -- --token ent_secret_8Qm2Xv7K4dR6tW1y", "\nMOORING_ENROLLMENT_TOKEN=ent_secret_8Qm2Xv7K4dR6tW1y");
 const activated = {
   device_id: deviceId,
   agent_id: agentId,
@@ -25,12 +32,18 @@ export const pairing: Guide<"pairing"> = {
       comparison: "418 302",
     },
   },
+  requests: {
+    description:
+      "The machines that wait for the tenant's people: those that asked with a token with `approval: required`, and those whose code somebody of the tenant has looked up. Machines that nobody has looked up belong to no tenant, so no list has them. Live views and webhooks learn of a new one by the event `pairing.requested`.",
+    input: { page: 1, pageSize: 20 },
+    output: { items: [{ requestId: "par_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R", tokenId, device: machine, comparison: "418 302", expiresAt: TOMORROW }], total: 1 },
+  },
   lookup: {
     description:
-      "Shows a person which machine requested the code, and claims nothing. Compare `comparison` with the digits on the machine, then approve or reject. A wrong code counts as a guess.",
+      "Shows a person which machine requested the code, and claims nothing; from then on `GET /pairing/requests` lists it, too. Compare `comparison` with the digits on the machine, then approve or reject. A wrong code counts as a guess.",
     input: { code: CODE },
     output: {
-      device: { fingerprint: FINGERPRINT, name: "nuc-attic", platform: "linux", initiatedFrom: "203.0.113.7", initiatedAt: AT },
+      device: machine,
       comparison: "418 302",
       ageSeconds: 40,
       expiresAt: TOMORROW,
@@ -38,7 +51,7 @@ export const pairing: Guide<"pairing"> = {
   },
   approve: {
     description:
-      "Makes the machine a device of the tenant; the machine then fetches its identity with `POST /pairing/collect` and nobody carries a token. If the tenant already has a device with this machine's fingerprint, the response is 409 `DEVICE_ALREADY_PAIRED`, unless `replaces` names that device: then this machine takes over its identity and the agent that uses it now is locked out.",
+      "Makes the machine a device of the tenant; the machine then fetches its identity with `POST /pairing/collect` and nobody carries a token. A machine that asked with an enrollment token takes one of its uses now, and gets its tags and deployment; if none is left, the response is 409 `ENROLLMENT_TOKEN_EXHAUSTED`. If the tenant already has a device with this machine's fingerprint, the response is 409 `DEVICE_ALREADY_PAIRED`, unless `replaces` names that device: then this machine takes over its identity and the agent that uses it now is locked out.",
     input: { code: CODE, name: "attic", tags: ["site:home"] },
     output: { deviceId, name: "attic", fingerprint: FINGERPRINT, collectUntil: TOMORROW },
   },
@@ -54,7 +67,7 @@ export const pairing: Guide<"pairing"> = {
     output: {
       activation_token: "act_5Zk1mQ9rT3xW7yB2cD4fG6hJ",
       expires_at: AT,
-      device: { fingerprint: FINGERPRINT, name: "nuc-attic", platform: "linux", initiatedFrom: "203.0.113.7", initiatedAt: AT },
+      device: machine,
     },
   },
   activate: {
@@ -92,19 +105,20 @@ export const pairing: Guide<"pairing"> = {
     output: progress,
   },
   installCommand: {
-    description: "The line for a machine at which somebody sits: it installs the agent, shows a pairing code, and waits until a person approves it.",
+    description: "The lines for a machine at which somebody sits: each installs the agent, shows a pairing code, and waits until a person approves it.",
     input: {},
-    output: { command: "curl -fsSL https://gateway.example.org/install.sh | sudo sh" },
+    output: { command: commandsWith("", "").linux, commands: commandsWith("", "") },
   },
   createToken: {
     description:
-      "For machines that are installed without a person. The response is the only one that contains `token`; run `installCommand` on the machine. A token pairs up to `maxUses` devices until it expires.",
+      "For machines that are installed without a person. The response is the only one that contains `token`; run `installCommand` on the machine. A token pairs up to `maxUses` devices until it expires. With `approval: required` each of them waits for a person first (`GET /pairing/requests`), and its use counts when it is approved.",
     input: { name: "install script of the Lisbon site", expiresInSeconds: 86_400, maxUses: 20, tags: ["site:lisbon"] },
     output: {
       ...enrollmentToken,
       deploymentId,
       token: "ent_secret_8Qm2Xv7K4dR6tW1y",
-      installCommand: "curl -fsSL https://gateway.example.org/install.sh | sudo sh -s -- --token ent_secret_8Qm2Xv7K4dR6tW1y",
+      installCommand: withToken.linux,
+      commands: withToken,
     },
   },
   listTokens: {
@@ -113,7 +127,7 @@ export const pairing: Guide<"pairing"> = {
     output: { items: [shownWithActors(enrollmentToken)], total: 1 },
   },
   revokeToken: {
-    description: "Invalidates the token. Devices that it has paired keep their identity.",
+    description: "Invalidates the token. Devices that it has paired keep their identity, and machines that wait with it for approval wait no more.",
     input: { tokenId },
   },
 };

@@ -153,6 +153,7 @@ export const enrollmentToken = {
   tags: ["site:lisbon"],
   deploymentId,
   allowRepair: false,
+  approval: "none" as const,
   createdBy: `user:${userId}`,
   expiresAt: TOMORROW,
   createdAt: AT,

@@ -138,6 +138,7 @@ export const ERRORS = {
   PAIRING_CODE_EXPIRED: row(409, "The pairing code has expired. Request a new one on the device."),
   PAIRING_ALREADY_ACTIVATED: row(409, "The pairing code has already been used. Request a new one on the device."),
   PAIRING_REJECTED: row(409, "The machine behind this pairing code was rejected. Request a new code on the device."),
+  PAIRING_APPROVAL_REQUIRED: row(409, "A person must approve this machine. Show its code and digits, and collect its identity with `POST /pairing/collect`."),
   ENROLLMENT_TOKEN_EXHAUSTED: row(409, "The enrollment token has reached its maximum number of uses."),
   DEVICE_ALREADY_PAIRED: row(409, "This machine is already paired. Allow or confirm the replacement of its identity first."),
   DUPLICATE_IDENTITY: row(409, "Another running agent uses this device's identity."),

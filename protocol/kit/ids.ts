@@ -38,6 +38,7 @@ export const ID_NAMES: ReadonlyMap<string, string> = new Map([
   ["key", "API key"],
   ["mem", "member"],
   ["mrt", "mesh route"],
+  ["par", "pairing request"],
   ["rlt", "rollout"],
   ["rol", "role"],
   ["rst", "restore"],
@@ -81,6 +82,7 @@ export const MemberId = id("mem");
 export const MeshRouteId = id("mrt");
 export const RoleId = id("rol");
 export const EnrollmentTokenId = id("ent");
+export const PairingRequestId = id("par");
 export const EventId = id("evt");
 export const SessionId = id("ses");
 export const AlertId = id("alr");

@@ -71,7 +71,7 @@ export const fleet = ({ kit, config, nodeId, publicUrl, socketUrl, serving, ...w
       deployments: deploymentGroups,
       devices: {
         exists: async (scope, deviceId) => (await peers.devices.find(scope, deviceId)) !== undefined,
-        withFingerprint: (scope, fingerprint) => peers.devices.withFingerprint(scope, fingerprint),
+        withFingerprints: (scope, fingerprints) => peers.devices.withFingerprints(scope, fingerprints),
         reissue: (...device) => peers.devices.reissue(...device),
       },
       ...pairingLimits({ limit: config.RATE_LIMIT_PAIRING, limiter: later(() => serving.cluster.limiter), addressKey: (ip) => serving.addressKey(ip) }),

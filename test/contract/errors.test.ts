@@ -97,7 +97,6 @@ const upgrade =
     });
 const somebody = { agentId: "agt_nobody", tenantId: "ten_nobody", secret: "none" };
 
-/** Refuses every connection to the database while `run` runs. */
 /** PostgreSQL refuses each new API key for this reason. */
 const withFailingKeys = async (at: Stage, sqlState: string, probe: Probe): Promise<void> => {
   const { sql } = at.world;
@@ -110,15 +109,12 @@ const withFailingKeys = async (at: Stage, sqlState: string, probe: Probe): Promi
   }
 };
 
+/** Refuses every connection to the database while `run` runs. */
 const withoutDatabase = async ({ world }: Stage, run: () => Promise<void>): Promise<void> => {
-  const {
-    rows: [{ name }],
-  } = await world.sql.query("select current_database() as name");
+  const { name } = (await world.sql.query("select current_database() as name")).rows[0];
   const admin = new pg.Client({ connectionString: inject("databaseUrl") });
   await admin.connect();
-  const shut = async () => {
-    await admin.query("select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()", [name]);
-  };
+  const shut = () => admin.query("select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()", [name]);
   try {
     await admin.query(`alter database ${name} allow_connections false`);
     await shut();
@@ -360,6 +356,10 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed | OfItems>, Scenari
     const { code } = await initiate(at.stock);
     await done(at.world, at.stock.owner, "POST /pairing/reject", { body: { code } });
     await probe(own(at, "POST", "/pairing/approve", { body: { code } }));
+  },
+  PAIRING_APPROVAL_REQUIRED: async ({ world, stock }, probe) => {
+    const { token } = await done(world, stock.owner, "POST /pairing/enrollment-tokens", { body: { name: "asks", approval: "required" } });
+    await probe(call(world, "POST", "/pairing/auto-activate", { body: { enrollment_token: token, pairing_code: (await initiate(stock)).code } }));
   },
   ENROLLMENT_TOKEN_EXHAUSTED: async ({ world, stock }, probe) => {
     const { token } = await done(world, stock.owner, "POST /pairing/enrollment-tokens", { body: { name: "once" } });

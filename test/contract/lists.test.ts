@@ -97,6 +97,7 @@ const PAGED: Readonly<Record<string, string>> = {
   "views.list": "the saved views that a tenant may have",
   "invites.list": "the invites of people",
   "pairing.listTokens": "the tokens of people",
+  "pairing.requests": "the machines that ask within 15 minutes, ten a minute for each token of people",
   "roles.listMembers": "the members that a plan allows",
   "rollouts.devices": "walk",
   "rollouts.list": "the rollouts of people, kept for 400 days",

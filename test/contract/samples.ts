@@ -265,6 +265,7 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock, userId: str
   "pairing.initiate": async () => ({ device_fingerprint: newId("fp"), device_name: "kitchen", platform: "linux" }),
   "pairing.prepareActivation": async (stock) => ({ pairing_code: (await initiate(stock)).code, tenant_id: stock.tenant.tenantId }),
   "pairing.lookup": async (stock) => ({ code: (await initiate(stock)).code }),
+  "pairing.requests": nothing,
   "pairing.approve": async (stock) => ({ code: (await initiate(stock)).code, name: "attic" }),
   "pairing.reject": async (stock) => ({ code: (await initiate(stock)).code }),
   "pairing.collect": async (stock) => {

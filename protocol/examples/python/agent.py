@@ -13,6 +13,7 @@ connect.MAX_REDIRECTS_ALLOWED = 1  # the first attempt, and no other place
 
 HOUR, OWN, MOST_BYTES = 3600, "x-svc-sig-versions", 2**24
 BEGIN_AGAIN = ("PAIRING_CODE_NOT_FOUND", "PAIRING_CODE_EXPIRED", "PAIRING_ALREADY_ACTIVATED")
+ASK_A_PERSON = "PAIRING_APPROVAL_REQUIRED"
 FIGURES = {"heartbeat.intervalSec": 30, "heartbeat.jitterPct": 10, "heartbeat.graceMs": 10000, "ack.resendMs": 15000, "limits.inboundPerSec": 20,
            "reconnect.baseMs": 1000, "reconnect.capMs": 300000, "reconnect.stableAfterSec": 60, "reconnect.firstWindowMs": 30000}
 
@@ -78,10 +79,11 @@ def pair(gateway, state, token):
         given = repeat(gateway + "/v1/pairing/initiate", {"device_fingerprint": fingerprint, "platform": sys.platform})
         code = {"pairing_code": given["pairing_code"]}
         if token:
-            identity = repeat(gateway + "/v1/pairing/auto-activate", {"enrollment_token": token, **code}, BEGIN_AGAIN)
+            identity = repeat(gateway + "/v1/pairing/auto-activate", {"enrollment_token": token, **code}, (*BEGIN_AGAIN, ASK_A_PERSON))
             if isinstance(identity, dict):
                 return identity
-            continue
+            if identity != ASK_A_PERSON:
+                continue
         log(f"approve {given['pairing_code']} at {given['portal_url']} if it shows {given['comparison']}")
         outcome = {"status": "pending"}
         while outcome["status"] == "pending":

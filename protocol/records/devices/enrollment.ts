@@ -20,5 +20,11 @@ export const EnrollmentProgress = z.object({
 export type EnrollmentProgress = z.infer<typeof EnrollmentProgress>;
 export const progressUpdate = { currentStep: EnrollmentStep, stepStatus: StepStatus.optional(), error: z.string().max(1000).nullish() };
 
-/** What a person types on a machine that is to become a device. */
-export const InstallCommand = z.object({ command: z.string() });
+/** What a person types on a machine that is to become a device. There is none for macOS: no package of the agent runs there. */
+export const InstallCommands = z.object({
+  linux: z.string().describe("Installs the agent. Apps run as containers where Docker answers, else as processes."),
+  docker: z.string().describe("The same on a machine with Docker: apps run as containers, or the installation fails."),
+  ownAgent: z.string().describe("The variables that an agent of your own pairs with."),
+});
+export type InstallCommands = z.infer<typeof InstallCommands>;
+export const InstallCommand = z.object({ command: z.string().describe("The same as `commands.linux`."), commands: InstallCommands });

@@ -3,9 +3,16 @@ import { z } from "zod";
 import { Tag } from "../../kit/device-selector.ts";
 import { DeviceId, ref } from "../../kit/ids.ts";
 import { mutation, query } from "../../kit/operation.ts";
-import { Code, Fingerprint, PairingActivateResponse, PairingRequest } from "./pairing.ts";
+import { listQuery, paged } from "../../kit/page.ts";
+import { Code, Fingerprint, PairingActivateResponse, PairingRequest, WaitingMachine } from "./pairing.ts";
 
-const oneCode = z.strictObject({ code: Code });
+const machine = {
+  code: Code.optional(),
+  requestId: ref("par").optional().describe("Instead of `code`: a machine of `GET /pairing/requests`, whose code only the machine shows."),
+};
+const isOne = ({ code, requestId }: { readonly code?: string | undefined; readonly requestId?: string | undefined }): boolean =>
+  (code === undefined) !== (requestId === undefined);
+const ONE = "give either code or requestId";
 const byPerson = { auth: ["user"], permission: "device:pair" } as const;
 
 export const approvalOperations = {
@@ -14,28 +21,40 @@ export const approvalOperations = {
     summary: "Look up the machine behind a pairing code",
     rest: ["GET /pairing/lookup"],
     limit: "pairing.lookup",
-    input: oneCode,
+    input: z.strictObject({ code: Code }),
     output: PairingRequest,
     errors: ["PAIRING_CODE_NOT_FOUND", "PAIRING_CODE_EXPIRED", "PAIRING_ALREADY_ACTIVATED", "PAIRING_REJECTED"],
   }),
+  requests: query({
+    ...byPerson,
+    summary: "List the machines that wait for approval",
+    rest: ["GET /pairing/requests"],
+    list: "page",
+    input: listQuery({ sort: ["initiatedAt"], by: "-initiatedAt" }),
+    output: paged(WaitingMachine),
+  }),
   approve: mutation({
     ...byPerson,
-    summary: "Approve a machine by its pairing code",
+    summary: "Approve a machine",
     rest: ["POST /pairing/approve"],
     limit: "pairing.prepare",
     status: 201,
     location: "/devices/{deviceId}",
-    input: oneCode.extend({
-      name: z.string().trim().min(1).max(100).optional().describe("The device's name. Default: the name that the machine gave itself."),
-      tags: z.array(Tag).max(50).default([]).describe("Tags of a new device. A replaced device keeps its own."),
-      replaces: ref("dev").optional(),
-    }),
+    input: z
+      .strictObject({
+        ...machine,
+        name: z.string().trim().min(1).max(100).optional().describe("The device's name. Default: the name that the machine gave itself."),
+        tags: z.array(Tag).max(50).default([]).describe("Tags of a new device, beside those of its enrollment token. A replaced device keeps its own."),
+        replaces: ref("dev").optional(),
+      })
+      .refine(isOne, ONE),
     output: z.object({ deviceId: DeviceId, name: z.string().optional(), fingerprint: z.string(), collectUntil: z.iso.datetime() }),
     errors: [
       "PAIRING_CODE_NOT_FOUND",
       "PAIRING_CODE_EXPIRED",
       "PAIRING_ALREADY_ACTIVATED",
       "PAIRING_REJECTED",
+      "ENROLLMENT_TOKEN_EXHAUSTED",
       "DEVICE_ALREADY_PAIRED",
       "DEVICE_NOT_FOUND",
       "PLAN_LIMIT_EXCEEDED",
@@ -43,11 +62,11 @@ export const approvalOperations = {
   }),
   reject: mutation({
     ...byPerson,
-    summary: "Reject a machine by its pairing code",
+    summary: "Reject a machine",
     rest: ["POST /pairing/reject"],
     limit: "pairing.prepare",
     status: 204,
-    input: oneCode,
+    input: z.strictObject(machine).refine(isOne, ONE),
     output: z.null(),
     errors: ["PAIRING_CODE_NOT_FOUND", "PAIRING_CODE_EXPIRED", "PAIRING_ALREADY_ACTIVATED", "PAIRING_REJECTED"],
   }),

@@ -1,6 +1,6 @@
 // The records of pairing: what a machine requests, what a person sees of it, and the identity that it gets.
 import { z } from "zod";
-import { DeploymentId, DeviceId, EnrollmentTokenId, TenantId } from "../../kit/ids.ts";
+import { DeploymentId, DeviceId, EnrollmentTokenId, PairingRequestId, TenantId } from "../../kit/ids.ts";
 import { ProvisionedDevice } from "./provisioned-device.ts";
 
 const Timestamp = z.iso.datetime();
@@ -14,6 +14,9 @@ export const PairingActivateResponse = ProvisionedDevice.extend({
 });
 export type PairingActivateResponse = z.infer<typeof PairingActivateResponse>;
 
+export const Approval = z
+  .enum(["none", "required"])
+  .describe("`required`: a machine with this token waits until a person approves it. `none`: the token pairs it at once.");
 export const EnrollmentToken = z.object({
   tokenId: EnrollmentTokenId,
   tenantId: TenantId,
@@ -23,6 +26,7 @@ export const EnrollmentToken = z.object({
   tags: z.array(z.string()),
   deploymentId: DeploymentId.nullable(),
   allowRepair: z.boolean(),
+  approval: Approval,
   createdBy: z.string(),
   expiresAt: Timestamp,
   createdAt: Timestamp,
@@ -48,3 +52,9 @@ export const PairingRequest = z.object({
     .describe("The tenant's device that has this machine's fingerprint. Name it in `replaces` to give its identity to this machine."),
 });
 export type PairingRequest = z.infer<typeof PairingRequest>;
+
+export const WaitingMachine = PairingRequest.omit({ ageSeconds: true }).extend({
+  requestId: PairingRequestId.describe("Names the machine in `POST /pairing/approve` and `POST /pairing/reject`."),
+  tokenId: EnrollmentTokenId.nullable().describe("The enrollment token that the machine asked with; null if a person looked up its code."),
+});
+export type WaitingMachine = z.infer<typeof WaitingMachine>;

@@ -49,7 +49,7 @@ import {
   removeDevice,
   updateDevice,
 } from "./store/devices.ts";
-import { findByFingerprint, type KnownMachine } from "./store/enrol.ts";
+import { findKnownMachines, type KnownMachine } from "./store/enrol.ts";
 import { countTagged, groupByKey } from "./store/groups.ts";
 import { groupMachines } from "./store/machine-groups.ts";
 import { describeDevice, fencePresence, type MachineReport } from "./store/presence.ts";
@@ -99,8 +99,8 @@ export interface Devices extends Feature<typeof contract.devices>, Omit<Visibili
   readonly registry: Agents;
   readonly enrol: Enrol;
   readonly reissue: Reissue;
-  /** The device with this fingerprint, unless it was removed. */
-  withFingerprint(scope: SystemScope, fingerprint: string): Promise<KnownMachine | null>;
+  /** The tenant's devices with these fingerprints, without removed ones. */
+  withFingerprints(scope: SystemScope, fingerprints: readonly string[]): Promise<readonly KnownMachine[]>;
   find(scope: SystemScope, deviceId: string): Promise<Device | undefined>;
   /** Null when the tenant has no such device. */
   findSummary(scope: SystemScope, deviceId: string): Promise<DeviceSummary | null>;
@@ -157,7 +157,7 @@ export const createDevices = (deps: DevicesDeps): Devices => {
     registry,
     enrol,
     reissue: createReissue(secrets),
-    withFingerprint: (scope, fingerprint) => findByFingerprint(db, scope, fingerprint),
+    withFingerprints: (scope, fingerprints) => findKnownMachines(db, scope, fingerprints, deps.clock.now()),
     jobs: [...presence.jobs, ...registry.jobs],
     find: (scope, deviceId) => findDevice(db, scope, deviceId, deps.clock.now()),
     findSummary: (scope, deviceId) => findDeviceSummary(db, scope, deviceId),

@@ -9,7 +9,8 @@ import { secretHash } from "../../core/ids.ts";
 import { actorOfUser, type OpenScope, type TenantFacts } from "../../core/scope.ts";
 import type { Enrolled, Replacement } from "../devices/index.ts";
 import type { CodeGuesses } from "./code-guesses.ts";
-import { isReturnAllowed, mayActivateAs, whyNot } from "./rules.ts";
+import { createRequest } from "./requests.ts";
+import { isReturnAllowed, mayActivateAs, POLL_SECONDS, whyNot } from "./rules.ts";
 import { activateByToken, activateForTenant, countWrongToken, findByCode, findPairedBy, findPrepared, type Pairing, recordDevice } from "./store/pairings.ts";
 import { findGood, takeUse } from "./store/tokens.ts";
 import type { PairingDeps, PairingSettings } from "./types.ts";
@@ -22,6 +23,7 @@ type Activation = Pick<Handlers<typeof contract.pairing>, "activate" | "autoActi
 export const createActivation = (deps: PairingDeps, codes: CodeGuesses): Activation => {
   const { db, clock, audit, memberships, tenants, devices, failures, settings } = deps;
   const complete = createCompletion(deps);
+  const request = createRequest(deps, codes);
 
   const activeTenant = async (tenantId: TenantId): Promise<TenantFacts> => {
     const tenant = await tenants.find(tenantId);
@@ -80,6 +82,10 @@ export const createActivation = (deps: PairingDeps, codes: CodeGuesses): Activat
       if (found === null) throw fail("PAIRING_CODE_NOT_FOUND");
       const claim = { now, codeHash: found.codeHash, preparedBy: token.tokenId };
       const tenant = await activeTenant(token.tenantId);
+      if (token.approval === "required") {
+        const { expiresAt } = await request(scope, { token, found, now });
+        throw fail("PAIRING_APPROVAL_REQUIRED", { expiresAt: expiresAt.toISOString(), pollAfterSeconds: POLL_SECONDS });
+      }
       return db.tx(async (tx) => {
         audit.begin(tx);
         const pairing = await activateForTenant(tx, token, claim);
@@ -103,7 +109,7 @@ export const createActivation = (deps: PairingDeps, codes: CodeGuesses): Activat
 interface Claimed {
   readonly pairing: Pairing;
   readonly tenant: TenantFacts;
-  readonly token?: EnrollmentToken;
+  readonly token?: EnrollmentToken | undefined;
   /** From the person who approves the machine. */
   readonly wanted?: { readonly name?: string | undefined; readonly tags: readonly string[] };
   readonly replacement: Replacement;

@@ -9,11 +9,12 @@ import { userOf } from "../../core/people/user-of.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Feature } from "../kit.ts";
 import { createActivation } from "./activation.ts";
-import { createApproval, machineOf, POLL_SECONDS } from "./approval.ts";
+import { createApproval } from "./approval.ts";
 import { type CodeGuesses, createCodeGuesses } from "./code-guesses.ts";
 import { comparisonOf, newCode, showCode } from "./codes.ts";
 import { createProgressHandlers } from "./progress.ts";
-import { isOpenTo, maySeeIds, whyNot } from "./rules.ts";
+import { createRequestList, existingOf, machineOf } from "./requests.ts";
+import { isOpenTo, maySeeIds, POLL_SECONDS, whyNot } from "./rules.ts";
 import { deleteOldPairings, expireDue, expireOthers, findByCode, findLatest, insertPairing, lockFingerprint, type Pairing, prepare } from "./store/pairings.ts";
 import { countTokens, deleteOldTokens } from "./store/tokens.ts";
 import { createEnsureToken, createTokenHandlers } from "./tokens.ts";
@@ -49,6 +50,7 @@ const featureOf = (deps: PairingDeps, codes: CodeGuesses): PairingFeature => ({
     ...createCodeHandlers(deps, codes),
     ...createActivation(deps, codes),
     ...createApproval(deps, codes),
+    requests: createRequestList(deps),
     ...createTokenHandlers(deps),
     ...createProgressHandlers(deps, codes),
   }),
@@ -98,8 +100,8 @@ const createCodeHandlers = (
       return fail(reason);
     };
     if (!isOpenTo(found.pairing, scope)) throw await refuse(found.pairing);
-    const existing = await devices.withFingerprint(scope, found.pairing.fingerprint);
-    if (existing !== null && !replaceExisting) throw fail("DEVICE_ALREADY_PAIRED", { ...existing, confirmWith: "replaceExisting" });
+    const [existing] = await devices.withFingerprints(scope, [found.pairing.fingerprint]);
+    if (existing !== undefined && !replaceExisting) throw fail("DEVICE_ALREADY_PAIRED", { ...existingOf(existing), confirmWith: "replaceExisting" });
     const token = newSecret();
     const now = clock.now();
     const tokenEnd = secondsFromNow(TOKEN_SECONDS, now);

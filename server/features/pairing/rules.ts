@@ -1,6 +1,9 @@
 // Rules of pairing: the steps of an installation, permission to activate, and the addresses to which a browser may return.
 import { ENROLLMENT_STEPS, type EnrollmentStep, type Permission, type StepStatus } from "../../../protocol/index.ts";
 
+/** How long a machine waits before it asks again. */
+export const POLL_SECONDS = 6;
+
 export interface Progress {
   readonly currentStep: EnrollmentStep;
   /** Only the work steps; `pending`, `completed` and `failed` are states of the whole installation. */

@@ -6,7 +6,9 @@ import { newId, newSecret, secretHash } from "../../core/ids.ts";
 import { pageWithActors } from "../../core/people/actors.ts";
 import { operatorTx } from "../../core/ports/audit.ts";
 import { actorOf, actorOfUser } from "../../core/scope.ts";
-import { installCommand } from "./install-command.ts";
+import { installCommands } from "./install-command.ts";
+import { requireApprovals } from "./require-approvals.ts";
+import { expireRequestsOf } from "./store/pairings.ts";
 import { findNamed, insertToken, pageOfTokens, prolong, revokeToken } from "./store/tokens.ts";
 import type { PairingDeps } from "./types.ts";
 
@@ -16,8 +18,9 @@ const BOOTSTRAP_SECONDS = 30 * DAY_SECONDS;
 
 type TokenHandlers = Pick<Handlers<typeof contract.pairing>, "createToken" | "installCommand" | "listTokens" | "revokeToken">;
 
-export const createTokenHandlers = ({ db, clock, deployments, plan, settings }: PairingDeps): TokenHandlers => ({
-  createToken: ({ scope, fail, commit }, { name, expiresInSeconds, maxUses, tags, deploymentId, allowRepair }) => {
+export const createTokenHandlers = ({ db, clock, deployments, plan, flags, settings }: PairingDeps): TokenHandlers => ({
+  createToken: async ({ scope, fail, commit }, { name, expiresInSeconds, maxUses, tags, deploymentId, allowRepair, approval }) => {
+    if (approval === "required") await requireApprovals(flags, scope);
     const token = `${PREFIX}${newSecret()}`;
     return commit(async (tx) => {
       if (deploymentId !== undefined && !(await deployments.has(tx, scope, deploymentId))) throw fail("DEPLOYMENT_NOT_FOUND", { deploymentId });
@@ -30,20 +33,26 @@ export const createTokenHandlers = ({ db, clock, deployments, plan, settings }: 
         tags,
         deploymentId: deploymentId ?? null,
         allowRepair,
+        approval,
         createdBy: actorOf(scope.principal),
         expiresAt: secondsFromNow(expiresInSeconds, clock.now()),
       });
-      return { ...stored, token, installCommand: installCommand(settings.publicUrl(), token) };
+      const commands = installCommands(settings.publicUrl(), token);
+      return { ...stored, token, installCommand: commands.linux, commands };
     });
   },
 
-  installCommand: async () => ({ command: installCommand(settings.publicUrl()) }),
+  installCommand: async () => {
+    const commands = installCommands(settings.publicUrl());
+    return { command: commands.linux, commands };
+  },
 
   listTokens: async ({ scope }, query) => pageWithActors(db, scope, await pageOfTokens(db, scope, query)),
 
   revokeToken: ({ scope, fail, commit }, { tokenId }) =>
     commit(async (tx) => {
       if (!(await revokeToken(tx, scope, tokenId, clock.now()))) throw fail("ENROLLMENT_TOKEN_NOT_FOUND", { tokenId });
+      await expireRequestsOf(tx, scope, tokenId);
       return null;
     }),
 });
@@ -78,6 +87,7 @@ export const createEnsureToken =
         tags: [],
         deploymentId: null,
         allowRepair: false,
+        approval: "none",
         createdBy: actorOfUser(userId),
       });
     });

@@ -38,8 +38,8 @@ export interface PairingDeps extends Omit<GuessDeps, "db" | "clock"> {
   readonly enrol: Enrol;
   readonly devices: {
     exists(scope: SystemScope, deviceId: string): Promise<boolean>;
-    /** The tenant's device with this fingerprint, unless it was removed. */
-    withFingerprint(scope: SystemScope, fingerprint: string): Promise<KnownMachine | null>;
+    /** The tenant's devices with these fingerprints, without removed ones. */
+    withFingerprints(scope: SystemScope, fingerprints: readonly string[]): Promise<readonly KnownMachine[]>;
     readonly reissue: Reissue;
   };
   readonly deployments: Pick<DeploymentGroups, "has">;

@@ -88,7 +88,7 @@ export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record
     devices: {
       exists: async ({ tenantId }, deviceId) =>
         (await db.query("select 1 from devices where tenant_id = $1 and device_id = $2", [tenantId, deviceId])).length > 0,
-      withFingerprint: async () => null,
+      withFingerprints: async () => [],
       reissue: async () => null,
     },
     limiter,

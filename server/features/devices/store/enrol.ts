@@ -29,19 +29,28 @@ export interface KnownMachine {
   readonly status: Device["status"];
   /** Null: it has never connected. */
   readonly lastSeen: string | null;
+  /** A person lets the next machine with this fingerprint take it over. */
+  readonly inRepair: boolean;
 }
 
-export const findByFingerprint = async (db: Clients, scope: SystemScope, fingerprint: string): Promise<KnownMachine | null> => {
+export const findKnownMachines = async (db: Clients, scope: SystemScope, fingerprints: readonly string[], now: Date): Promise<readonly KnownMachine[]> => {
   const { device, devicePresence } = db.for(scope);
-  const row = await device.findFirst({ where: { fingerprint, deletedAt: null }, select: { deviceId: true, fingerprint: true, status: true } });
-  if (row === null) return null;
-  const presence = await devicePresence.findFirst({ where: { deviceId: row.deviceId }, select: { lastSeenAt: true } });
-  return {
-    ...row,
-    deviceId: row.deviceId as DeviceId,
-    status: row.status as Device["status"],
-    lastSeen: presence?.lastSeenAt?.toISOString() ?? null,
-  };
+  const rows = await device.findMany({
+    where: { fingerprint: { in: [...fingerprints] }, deletedAt: null },
+    select: { deviceId: true, fingerprint: true, status: true, repairUntil: true },
+  });
+  const seen = await devicePresence.findMany({
+    where: { deviceId: { in: rows.map(({ deviceId }) => deviceId) } },
+    select: { deviceId: true, lastSeenAt: true },
+  });
+  const lastSeen = new Map(seen.map(({ deviceId, lastSeenAt }) => [deviceId, lastSeenAt?.toISOString() ?? null]));
+  return rows.map(({ deviceId, fingerprint, status, repairUntil }) => ({
+    deviceId: deviceId as DeviceId,
+    fingerprint,
+    status: status as Device["status"],
+    lastSeen: lastSeen.get(deviceId) ?? null,
+    inRepair: repairUntil !== null && repairUntil > now,
+  }));
 };
 
 const FIND_UNUSED = statement<{ readonly agent_id: AgentId; readonly fingerprint: string; readonly secret: Uint8Array }>(

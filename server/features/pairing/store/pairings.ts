@@ -1,9 +1,10 @@
 // Rows of pairings: one per attempt, found by the hash of its code.
 import type { Prisma } from "../../../../prisma/generated/client.ts";
-import type { AgentId, DeviceId, TenantId } from "../../../../protocol/index.ts";
+import type { AgentId, DeviceId, EnrollmentToken, Page, TenantId, WaitingMachine } from "../../../../protocol/index.ts";
 import { secondsFromNow } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
+import { createListing } from "../../../core/rows/listing.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { LOCK, statement } from "../../../core/statements.ts";
 import { orNull } from "../../../platform/database/db-errors.ts";
@@ -17,6 +18,8 @@ const RECENT_SECONDS = 900;
 
 const toPairing = ({ activatedAt, ...row }: PairingRow, now: Date) => ({
   ...row,
+  pairingId: row.pairingId as WaitingMachine["requestId"],
+  tokenId: row.tokenId as WaitingMachine["tokenId"],
   tenantId: row.tenantId as TenantId | null,
   deviceId: row.deviceId as DeviceId | null,
   agentId: row.agentId as AgentId | null,
@@ -75,6 +78,47 @@ export const insertPairing = async (db: Clients, pairing: NewPairing): Promise<b
 export const findByCode = (db: Clients, codeHash: Hash, now: Date): Promise<Pairing | null> =>
   found(db.system.pairing.findFirst({ where: { codeHash }, omit }), now);
 
+export const findById = (db: Clients, pairingId: string, now: Date): Promise<Pairing | null> =>
+  found(db.system.pairing.findFirst({ where: { pairingId }, omit }), now);
+
+/** The machine, if it is among those that the tenant's people see wait, or was. */
+export const findRequest = (db: Clients, { tenantId }: SystemScope, pairingId: string, now: Date): Promise<Pairing | null> =>
+  found(db.system.pairing.findFirst({ where: { pairingId, shownTo: tenantId }, omit }), now);
+
+const listRequests = createListing("pairing-requests", { initiatedAt: { column: "createdAt", kind: "time" } }, { column: "pairingId", kind: "text" });
+
+/** The machines that wait: they asked with a token of the tenant, or somebody of the tenant has looked up their code. */
+export const pageOfRequests = (db: Clients, scope: SystemScope, query: Parameters<typeof listRequests>[0], now: Date): Promise<Page<Pairing>> => {
+  const where = { shownTo: scope.tenantId, ...open(scope, now) };
+  return listRequests(query, {
+    owner: scope.tenantId,
+    rows: (asked) => db.system.pairing.findMany({ ...asked, where: { AND: [where, asked.where] }, omit }),
+    count: () => db.system.pairing.count({ where }),
+    record: (row) => toPairing(row, now),
+  });
+};
+
+/** Lists a machine whose code was looked up, unless it is in a list already. */
+export const showTo = async (db: Clients, { tenantId }: SystemScope, pairingId: string): Promise<void> => {
+  await db.system.pairing.updateMany({ where: { pairingId, shownTo: null }, data: { shownTo: tenantId } });
+};
+
+export interface TokenRequest {
+  readonly now: Date;
+  readonly codeHash: Hash;
+  readonly tokenId: EnrollmentToken["tokenId"];
+  readonly expiresAt: Date;
+}
+
+/** Claims the machine for its token's tenant. Null when the code is not live or belongs to another tenant. */
+export const requestByToken = (db: Clients, scope: SystemScope, { now, codeHash, ...request }: TokenRequest): Promise<Pairing | null> =>
+  change(db, { codeHash, ...open(scope, now) }, { ...request, tenantId: scope.tenantId, shownTo: scope.tenantId }, now);
+
+/** Ends the waiting of the machines that asked with this token: it has been revoked. */
+export const expireRequestsOf = async (db: Clients, scope: SystemScope, tokenId: string): Promise<void> => {
+  await db.for(scope).pairing.updateMany({ where: { tokenId, status: "pending" }, data: { status: "expired" } });
+};
+
 export const findLatest = (db: Clients, fingerprint: string, now: Date): Promise<Pairing | null> =>
   found(db.system.pairing.findFirst({ where: { fingerprint }, orderBy: [{ createdAt: "desc" }, { pairingId: "desc" }], omit }), now);
 
@@ -92,7 +136,8 @@ export interface Preparation {
 
 /** Preparing again replaces the activation token, so the earlier one stops working. Null when the code is not live or belongs to another tenant. */
 export const prepare = (db: Clients, scope: SystemScope, { now, codeHash, ...preparation }: Preparation): Promise<Pairing | null> =>
-  change(db, { codeHash, ...open(scope, now) }, { ...preparation, tenantId: scope.tenantId }, now);
+  // From here on a person's token pairs it, and not the one that it asked with.
+  change(db, { codeHash, ...open(scope, now) }, { ...preparation, tenantId: scope.tenantId, tokenId: null }, now);
 
 export interface PreparedToken {
   readonly now: Date;
@@ -118,7 +163,7 @@ export const activateByToken = (db: Clients, token: PreparedToken): Promise<Pair
 
 export interface Approval {
   readonly now: Date;
-  readonly codeHash: Hash;
+  readonly pairingId: string;
   readonly preparedBy: string;
   readonly preparedEmail: string | null;
   readonly replacesDeviceId: DeviceId | null;
@@ -126,12 +171,16 @@ export interface Approval {
 }
 
 /** Null when the code is not live or belongs to another tenant. */
-export const approvePairing = (db: Clients, scope: SystemScope, { now, codeHash, ...approval }: Approval): Promise<Pairing | null> =>
-  change(db, { codeHash, ...open(scope, now) }, { ...activated(now), ...approval, tenantId: scope.tenantId }, now);
+export const approvePairing = (db: Clients, scope: SystemScope, { now, pairingId, ...approval }: Approval): Promise<Pairing | null> =>
+  change(db, { pairingId, ...open(scope, now) }, { ...activated(now), ...approval, tenantId: scope.tenantId }, now);
 
 /** Null when the code is not live or belongs to another tenant. */
-export const rejectPairing = (db: Clients, scope: SystemScope, { now, codeHash, preparedBy }: Claim): Promise<Pairing | null> =>
-  change(db, { codeHash, ...open(scope, now) }, { status: "rejected", preparedBy, tenantId: scope.tenantId, activationTokenHash: null }, now);
+export const rejectPairing = (
+  db: Clients,
+  scope: SystemScope,
+  { now, pairingId, preparedBy }: Omit<Claim, "codeHash"> & { readonly pairingId: string },
+): Promise<Pairing | null> =>
+  change(db, { pairingId, ...open(scope, now) }, { status: "rejected", preparedBy, tenantId: scope.tenantId, activationTokenHash: null }, now);
 
 /** Whether the approved identity may still be collected. The first call leaves `againSeconds` for more, because its answer may get lost. */
 export const mayCollect = async (db: Clients, pairingId: string, againSeconds: number, now: Date): Promise<boolean> => {

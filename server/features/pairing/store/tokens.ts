@@ -30,6 +30,7 @@ export interface NewToken {
   readonly tags: string[];
   readonly deploymentId: string | null;
   readonly allowRepair: boolean;
+  readonly approval: EnrollmentToken["approval"];
   readonly createdBy: string;
   readonly expiresAt: Date;
 }
@@ -64,6 +65,16 @@ export const findGood = async (db: Clients, hash: Uint8Array<ArrayBuffer>, now: 
   return row === null ? null : toToken(row);
 };
 
+const HOLD = statement<{ readonly token_id: string }>(
+  "tokens.hold",
+  `select token_id from enrollment_tokens
+     where tenant_id = $1 and token_id = $2 and revoked_at is null and expires_at > now() and (max_uses is null or uses < max_uses) for no key update`,
+);
+
+/** Keeps the token from being revoked until the transaction ends; false when it pairs nobody any more. */
+export const holdToken = async (tx: SqlTx, { tenantId }: SystemScope, tokenId: string): Promise<boolean> =>
+  (await tx.query(HOLD, [tenantId, tokenId])).length === 1;
+
 const TAKE_USE = statement<{ readonly token_id: string }>(
   "tokens.takeUse",
   `update enrollment_tokens set uses = uses + 1
@@ -73,6 +84,10 @@ const TAKE_USE = statement<{ readonly token_id: string }>(
 /** Takes one use; false when none is left. Locks the row until the transaction ends, so uses never exceed the maximum. */
 export const takeUse = async (tx: SqlTx, { tenantId }: SystemScope, tokenId: string): Promise<boolean> =>
   (await tx.query(TAKE_USE, [tenantId, tokenId])).length === 1;
+
+/** The token whose use was taken. */
+export const findToken = async (db: Clients, scope: SystemScope, tokenId: string): Promise<EnrollmentToken> =>
+  toToken(await db.for(scope).enrollmentToken.findFirstOrThrow({ where: { tokenId } }));
 
 export interface OwnToken {
   readonly tokenId: string;
