@@ -31,6 +31,10 @@ test("ids of elements come from ui/use-id.ts: those of Preact's own hook may not
   expect(matching([...filesIn("portal/src", ".ts"), ...filesIn("portal/src", ".tsx")], /\buseId\b[^;]*from "react"/)).toEqual([]);
 });
 
+test("no text of the console names a package manager: who looks at it has an installation, and no checkout", () => {
+  expect(matching([...filesIn("portal/src", ".ts"), ...filesIn("portal/src", ".tsx")], /\bnp[mx]\b/)).toEqual([]);
+});
+
 describe("a test of the console", () => {
   const TESTS = filesIn("test/portal", ".test.ts");
 

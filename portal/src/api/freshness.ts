@@ -20,7 +20,7 @@ const CONCERNS: ReadonlyMap<string, readonly (Group | Filtered)[]> = new Map<str
   ["rollout", ["rollouts", "fleets"]],
   ["update_policy", ["rollouts", "audit"]],
   // Not the lookup of a code: a rollout by token would use up the few lookups a minute of the person who compares a machine.
-  ["pairing", [api.pairing.listTokens, "devices"]],
+  ["pairing", [api.pairing.listTokens, api.pairing.requests, "devices"]],
   ["enrollment", [api.pairing.deviceProgress]],
   // What one of them does shows on the other, and what an app reports on its device.
   ["app", ["apps", "deployments"]],

@@ -42,10 +42,19 @@ export const Page = ({ title, beside, actions, fill = false, tabs, children }: P
   );
 };
 
-export const Panel = ({ title, beside, children }: { readonly title: string; readonly beside?: ReactNode; readonly children: ReactNode }) => (
+interface PanelProps {
+  readonly title: string;
+  readonly icon?: ReactNode;
+  readonly beside?: ReactNode;
+  readonly children: ReactNode;
+}
+export const Panel = ({ title, icon, beside, children }: PanelProps) => (
   <section className={css["panel"]} aria-label={title}>
     <div className={css["panelHead"]}>
-      <h2>{title}</h2>
+      <h2>
+        {icon}
+        {title}
+      </h2>
       {beside}
     </div>
     {children}

@@ -53,8 +53,7 @@ test("a newcomer watches the fleet, sends a command, and pairs a 26th device", {
   await page.getByRole("button", { name: "Add", exact: true }).click();
   await page.getByRole("menuitem", { name: "Pair a device" }).click();
   await page.getByLabel("Pairing code").fill(code);
-  await page.getByRole("button", { name: "Look up" }).click();
-  await page.getByRole("button", { name: "Approve" }).click();
+  await page.getByRole("button", { name: "Yes, approve" }).click();
   await page.getByText("nuc is online.").waitFor();
   await page.getByRole("link", { name: "Overview" }).click();
   await page.getByRole("link", { name: /^23 online/ }).waitFor();

@@ -1,52 +1,90 @@
-// The field for the code that a machine shows.
+// The field for the code that a machine shows: one input, drawn as a box for each letter. The eighth letter looks the code up.
+import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
-import { Field } from "../../ui/dialog.tsx";
+import { api, codeOf } from "../../api/client.ts";
+import { Refusal } from "../../ui/failure.tsx";
 import { useId } from "../../ui/use-id.ts";
 import css from "./pair.module.css";
-import { isCode, showCode } from "./pairing-code.ts";
+import { hasStrange, isCode, isWhole, LETTERS, lettersOf, showCode } from "./pairing-code.ts";
 import { text } from "./text.ts";
 
-export const CodeForm = ({ code = "", onLookUp }: { readonly code?: string | undefined; readonly onLookUp: (code: string) => void }) => {
+/** The machine behind a code. Each look counts against a small limit, so nothing but a person repeats it. */
+export const useLookup = (code: string | undefined) =>
+  useQuery({
+    ...api.pairing.lookup.queryOptions({ code: code ?? "" }),
+    enabled: code !== undefined && isCode(code),
+    staleTime: Number.POSITIVE_INFINITY,
+    refetchInterval: false,
+  });
+
+const Boxes = ({ typed }: { readonly typed: string }) => {
+  const letters = lettersOf(typed);
+  return (
+    <span className={css["boxes"]} aria-hidden="true">
+      {Array.from({ length: LETTERS }, (_, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: a place has no other identity
+        <span key={at} data-next={at === Math.min(letters.length, LETTERS - 1) || undefined} data-half={at === LETTERS / 2 || undefined}>
+          {letters[at]}
+        </span>
+      ))}
+    </span>
+  );
+};
+
+export interface CodeFormProps {
+  readonly code: string | undefined;
+  readonly onLookUp: (code: string) => void;
+}
+export const CodeForm = ({ code = "", onLookUp }: CodeFormProps) => {
   const [typed, setTyped] = useState(() => showCode(code));
-  const [refused, setRefused] = useState(code !== "" && !isCode(code));
-  const hintId = useId();
+  const [known, setKnown] = useState(code);
+  // The code of the URL goes when the machine is approved or rejected.
+  if (known !== code) {
+    setKnown(code);
+    setTyped(showCode(code));
+  }
+  const id = useId();
+  const asked = useLookup(code === "" ? undefined : code);
+  const [strange, setStrange] = useState(false);
+  const refused = strange || (isWhole(typed) && !isCode(typed));
+  const take = (next: string): void => {
+    if (!isCode(next)) return;
+    if (showCode(next) === showCode(code)) void asked.refetch();
+    else onLookUp(showCode(next));
+  };
   const send = (event: FormEvent): void => {
     event.preventDefault();
-    setRefused(!isCode(typed));
-    if (isCode(typed)) onLookUp(showCode(typed));
+    take(typed);
   };
   return (
-    <form className="stack" onSubmit={send}>
-      <div className={css["codeRow"]}>
-        <Field label={text.code}>
-          {(id) => (
-            <input
-              id={id}
-              className={css["code"]}
-              aria-describedby={hintId}
-              aria-invalid={refused || undefined}
-              autoComplete="off"
-              autoCapitalize="characters"
-              spellCheck={false}
-              placeholder="XXXX-XXXX"
-              maxLength={24}
-              value={typed}
-              onChange={({ target }) => {
-                // In the middle of the text, formatting would move the caret.
-                const atEnd = target.selectionStart === target.value.length && target.value.length > typed.length;
-                setTyped(atEnd ? showCode(target.value) : target.value);
-              }}
-            />
-          )}
-        </Field>
-        <button type="submit" data-kind="primary">
-          {text.lookUp}
-        </button>
+    <form className={css["codeForm"]} onSubmit={send}>
+      <div className={css["field"]}>
+        <input
+          id={id}
+          aria-label={text.code}
+          aria-describedby={`${id}-hint`}
+          aria-invalid={refused || undefined}
+          autoComplete="off"
+          autoCapitalize="characters"
+          spellCheck={false}
+          maxLength={24}
+          value={typed}
+          onChange={({ target }) => {
+            const next = showCode(target.value);
+            setTyped(next);
+            setStrange(hasStrange(target.value));
+            if (isWhole(next) && next !== typed) take(next);
+          }}
+        />
+        <Boxes typed={typed} />
       </div>
-      <p id={hintId} className="muted">
+      <p id={`${id}-hint`} className={css["small"]}>
         {text.codeHint}
       </p>
       {refused ? <p role="alert">{text.notACode}</p> : null}
+      {asked.error === null || showCode(code) !== typed ? null : (
+        <Refusal key={asked.errorUpdatedAt} sentence={text.failed(codeOf(asked.error))} error={asked.error} retry={() => void asked.refetch()} />
+      )}
     </form>
   );
 };

@@ -1,63 +1,40 @@
-// Creates an enrollment token, and shows the command with it, once.
+// Creates an enrollment token for many machines, and shows it once, in each form that people paste.
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, queryClient } from "../../api/client.ts";
-import { PickTags } from "../../parts/selector-field.tsx";
-import { Dialog, Form, SelectField, TextField } from "../../ui/dialog.tsx";
-import { InstallLine } from "./install-line.tsx";
-import css from "./pair.module.css";
+import { Dialog, Form, TextField } from "../../ui/dialog.tsx";
+import { Formats } from "./formats.tsx";
 import { text } from "./text.ts";
+import { TokenFields } from "./token-fields.tsx";
+import { type TokenTerms, termsOf } from "./token-terms.ts";
 
-const Command = ({ command, onClose }: { readonly command: string; readonly onClose: () => void }) => (
-  <div className="stack">
-    <p>
-      <strong>{text.once}</strong>
-    </p>
-    <p>{text.run}</p>
-    <InstallLine command={command} />
-    <p>{text.thenAgent}</p>
-    <div className="row">
-      <button type="button" data-kind="primary" onClick={onClose}>
-        {text.copied}
-      </button>
-    </div>
-  </div>
-);
+const MANY: TokenTerms = { maxUses: 10, expiresInSeconds: 86_400, tags: [], approval: "none", allowRepair: false };
 
 export const CreateToken = ({ onClose }: { readonly onClose: () => void }) => {
-  const [tags, setTags] = useState<string[]>([]);
+  const [tags, setTags] = useState(MANY.tags);
   const create = useMutation(
     api.pairing.createToken.mutationOptions({ onSuccess: () => void queryClient.invalidateQueries(api.pairing.listTokens.pathFilter()) }),
   );
-  const send = (fields: FormData): void => {
-    const uses = String(fields.get("maxUses"));
-    create.mutate({
-      name: String(fields.get("name")).trim(),
-      expiresInSeconds: Number(fields.get("life")),
-      maxUses: uses === "" ? null : Number(uses),
-      tags,
-      allowRepair: fields.get("allowRepair") === "on",
-    });
-  };
+  const send = (fields: FormData): void => create.mutate({ ...termsOf(fields, tags), name: String(fields.get("name")).trim() });
   return (
     <Dialog title={text.createTitle} open onClose={onClose}>
       {create.data === undefined ? (
         <Form submit={text.create} busy={create.isPending} error={create.error} onSubmit={send} onCancel={onClose}>
           <TextField label={text.tokenName} name="name" required maxLength={100} />
-          <SelectField label={text.life} name="life" defaultValue="86400" options={text.lives} />
-          <TextField label={text.maxUses} name="maxUses" type="number" min={1} max={1_000} defaultValue={1} hint={text.maxUsesHint} />
-          <PickTags hint={text.tags} picked={tags} onChange={setTags} />
-          <label className={css["check"]}>
-            <input type="checkbox" name="allowRepair" />
-            <span>
-              {text.allowRepair}
-              <br />
-              <span className="muted">{text.allowRepairHint}</span>
-            </span>
-          </label>
+          <TokenFields of={MANY} tags={tags} onTags={setTags} />
         </Form>
       ) : (
-        <Command command={create.data.installCommand} onClose={onClose} />
+        <div className="stack">
+          <p>
+            <strong>{text.once}</strong>
+          </p>
+          <Formats command={create.data.installCommand} />
+          <div className="row">
+            <button type="button" data-kind="primary" onClick={onClose}>
+              {text.haveCopied}
+            </button>
+          </div>
+        </div>
       )}
     </Dialog>
   );

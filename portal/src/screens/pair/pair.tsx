@@ -1,79 +1,61 @@
-// Pairs machines: by the code that a machine shows, or by a command with an enrollment token.
-import { useQuery } from "@tanstack/react-query";
-import { getRouteApi, useNavigate } from "@tanstack/react-router";
-import { useState } from "react";
-import { api } from "../../api/client.ts";
+// Pairs machines: by one command, by the code that a machine shows, or many at once; and shows what arrives.
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useMay, useMe } from "../../api/session.ts";
-import { Loaded, Page, Panel } from "../../ui/parts.tsx";
+import { Beside, DetailPage } from "../../ui/detail-page.tsx";
+import { Icon, PageIcon } from "../../ui/icon.tsx";
+import { Panel } from "../../ui/parts.tsx";
 import { CodeForm } from "./code-form.tsx";
-import { InstallLine } from "./install-line.tsx";
-import { Installation } from "./installation.tsx";
-import { Machine } from "./machine.tsx";
+import { OneCommand } from "./one-command.tsx";
 import css from "./pair.module.css";
 import { text } from "./text.ts";
 import { Tokens } from "./tokens.tsx";
+import { Waiting } from "./waiting.tsx";
 
 const route = getRouteApi("/pair");
 
-/** For a machine at which somebody sits. */
-const HowTo = () => {
-  const line = useQuery(api.pairing.installCommand.queryOptions({}));
-  return (
-    <div className="stack">
-      <p className="muted">{text.howTo}</p>
-      <Loaded read={line} rows={1}>
-        {({ command }) => <InstallLine command={command} />}
-      </Loaded>
-    </div>
-  );
-};
-
-const ByCode = () => {
-  const { code, device } = route.useSearch();
-  const navigate = useNavigate();
-  const [rejected, setRejected] = useState(false);
-  const canApprove = useMe().features.includes("browserPairing");
-  const look = (next: string): void => {
-    setRejected(false);
-    void navigate({ to: "/pair", search: { code: next } });
-  };
-  if (!canApprove) return <p>{text.noFeature}</p>;
-  if (device !== undefined) return <Installation key={device} deviceId={device} />;
-  return (
-    <>
-      <CodeForm key={code} code={code} onLookUp={look} />
-      {rejected ? <p role="status">{text.rejected}</p> : null}
-      {code === undefined ? (
-        <HowTo />
-      ) : (
-        <Machine
-          key={`${code} found`}
-          code={code}
-          onApproved={(deviceId) => void navigate({ to: "/pair", search: { device: deviceId }, replace: true })}
-          onRejected={() => {
-            setRejected(true);
-            void navigate({ to: "/pair", replace: true });
-          }}
-        />
-      )}
-    </>
-  );
-};
+const After = () => (
+  <Panel title={text.after}>
+    <ol className={css["after"]}>
+      {text.afterwards.map((step) => (
+        <li key={step}>{step}</li>
+      ))}
+    </ol>
+  </Panel>
+);
 
 export const PairScreen = () => {
-  const may = useMay();
-  const pairs = may("device:pair");
-  const enrolls = may("enrollment:write");
+  const { code, device } = route.useSearch();
+  const navigate = useNavigate();
+  const enrolls = useMay()("enrollment:write");
+  const approves = useMe().features.includes("browserPairing");
+  const lookUp = (next: string): void => void navigate({ to: "/pair", search: { code: next } });
+  const main = (
+    <>
+      <Panel title={text.byCommand} icon={<Icon name="commands" />}>
+        <OneCommand />
+      </Panel>
+      <Panel title={text.byCode} icon={<PageIcon name="key" />}>
+        {approves ? <CodeForm code={code} onLookUp={lookUp} /> : <p>{text.noFeature}</p>}
+      </Panel>
+      {enrolls ? <Tokens /> : null}
+    </>
+  );
+  const side = (
+    <>
+      <Waiting code={approves ? code : undefined} device={device} />
+      <After />
+    </>
+  );
   return (
-    <Page title={text.title}>
-      <div className={css["columns"]}>
-        {pairs ? (
-          <Panel title={text.byCode}>
-            <ByCode />
-          </Panel>
-        ) : null}
-        {enrolls ? <Tokens /> : null}
-      </div>
-    </Page>
+    <DetailPage
+      path={[
+        <Link key="devices" to="/devices">
+          Devices
+        </Link>,
+      ]}
+      title={text.title}
+    >
+      <Beside main={main} side={side} />
+    </DetailPage>
   );
 };

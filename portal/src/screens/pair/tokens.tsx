@@ -6,12 +6,14 @@ import { useState } from "react";
 import { api, queryClient } from "../../api/client.ts";
 import { PAGE_SIZE, usePages } from "../../api/lists.ts";
 import { Confirm, Dialog } from "../../ui/dialog.tsx";
+import { PageIcon } from "../../ui/icon.tsx";
 import { List } from "../../ui/list/filtered-list.tsx";
 import type { Column } from "../../ui/list/table.tsx";
 import { Copyable, Facts, Panel } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
 import { AGO_WIDTH, Ago, useNow } from "../../ui/time.tsx";
 import { CreateToken } from "./create-token.tsx";
+import css from "./pair.module.css";
 import { readPairSearch } from "./search.ts";
 import { text } from "./text.ts";
 
@@ -23,37 +25,53 @@ const State = ({ of: { expiresAt, uses, maxUses } }: { readonly of: EnrollmentTo
   return <Status status={Date.parse(expiresAt) <= now ? "expired" : "active"} />;
 };
 
-const COLUMNS: readonly Column<EnrollmentToken>[] = [
-  { title: "Name", width: "minmax(100px, 2fr)", phone: true, cell: ({ name }) => name },
+const columns = (onRevoke: (token: EnrollmentToken) => void): readonly Column<EnrollmentToken>[] => [
+  { title: "Token", width: "minmax(100px, 2fr)", phone: true, cell: ({ name }) => name },
   { title: "State", width: "100px", phone: true, cell: (token) => <State of={token} /> },
-  { title: "Uses", width: "100px", phone: true, cell: ({ uses, maxUses }) => text.uses(uses, maxUses) },
-  { title: "Expires", width: AGO_WIDTH, cell: ({ expiresAt }) => <Ago at={expiresAt} /> },
-  { title: "Tags", cell: ({ tags }) => tags.join(", ") },
+  { title: "Paired", width: "110px", phone: true, cell: ({ uses, maxUses }) => text.uses(uses, maxUses) },
+  { title: "Ends", width: AGO_WIDTH, cell: ({ expiresAt }) => <Ago at={expiresAt} /> },
+  {
+    title: "Actions",
+    head: <span className="out-of-sight">Actions</span>,
+    width: "90px",
+    cell: (token) => (
+      <button
+        type="button"
+        data-size="small"
+        aria-label={text.revokeNamed(token.name)}
+        onClick={(event) => {
+          event.stopPropagation();
+          onRevoke(token);
+        }}
+      >
+        {text.revoke}
+      </button>
+    ),
+  },
 ];
 
-const OneToken = ({ token, onClose }: { readonly token: EnrollmentToken; readonly onClose: () => void }) => {
-  const [asks, setAsks] = useState(false);
+const Revoke = ({ token, onClose, onDone }: { readonly token: EnrollmentToken; readonly onClose: () => void; readonly onDone: () => void }) => {
   const revoke = useMutation(
     api.pairing.revokeToken.mutationOptions({
       onSuccess: () => {
-        void queryClient.invalidateQueries(api.pairing.listTokens.pathFilter());
-        onClose();
+        for (const of of [api.pairing.listTokens, api.pairing.requests]) void queryClient.invalidateQueries(of.pathFilter());
+        onDone();
       },
     }),
   );
-  if (asks)
-    return (
-      <Confirm
-        title={text.revokeTitle}
-        open
-        onClose={() => setAsks(false)}
-        submit={text.revoke}
-        action={revoke}
-        onConfirm={() => revoke.mutate({ tokenId: token.tokenId })}
-      >
-        {text.revokeText}
-      </Confirm>
-    );
+  return (
+    <Confirm title={text.revokeTitle} open onClose={onClose} submit={text.revoke} action={revoke} onConfirm={() => revoke.mutate({ tokenId: token.tokenId })}>
+      {text.revokeText}
+    </Confirm>
+  );
+};
+
+interface OneTokenProps {
+  readonly token: EnrollmentToken;
+  readonly onClose: () => void;
+  readonly onRevoke: () => void;
+}
+const OneToken = ({ token, onClose, onRevoke }: OneTokenProps) => {
   return (
     <Dialog title={token.name} open onClose={onClose}>
       <Facts
@@ -63,12 +81,13 @@ const OneToken = ({ token, onClose }: { readonly token: EnrollmentToken; readonl
           Expires: <Ago at={token.expiresAt} />,
           Created: <Ago at={token.createdAt} />,
           Tags: token.tags.join(", "),
+          Approval: token.approval === "required" ? text.needsApproval : undefined,
           "Pairs existing devices again": token.allowRepair ? "yes" : undefined,
           Id: <Copyable text={token.tokenId} />,
         }}
       />
       <div className="row">
-        <button type="button" data-kind="danger" onClick={() => setAsks(true)}>
+        <button type="button" data-kind="danger" onClick={onRevoke}>
           {text.revoke}
         </button>
       </div>
@@ -81,20 +100,24 @@ export const Tokens = () => {
   const opened = search.token;
   const navigate = useNavigate();
   const [creates, setCreates] = useState(false);
+  const [revoked, setRevoked] = useState<EnrollmentToken | null>(null);
   const list = usePages<EnrollmentToken>((page) => api.pairing.listTokens.queryOptions({ page, pageSize: PAGE_SIZE }));
   const open = (token: string | undefined): void => void navigate({ to: "/pair", search: readPairSearch({ ...search, token }), replace: true });
   const current = Array.from({ length: list.count }, (_, at) => list.row(at)).find((each) => each?.tokenId === opened);
   const create = (
     <button type="button" onClick={() => setCreates(true)}>
-      {text.create}
+      {text.createMany}
     </button>
   );
   return (
-    <Panel title={text.tokens} beside={list.count > 0 ? create : undefined}>
-      <p className="muted">{text.tokensHint}</p>
+    <Panel title={text.tokens} icon={<PageIcon name="list" />}>
+      <div className={css["head"]}>
+        <p className="muted">{text.tokensHint}</p>
+        {create}
+      </div>
       <List
         label={text.tokens}
-        columns={COLUMNS}
+        columns={columns(setRevoked)}
         list={list}
         rows={3}
         fill={false}
@@ -102,9 +125,18 @@ export const Tokens = () => {
         opened={opened}
         onOpen={({ tokenId }) => open(tokenId)}
         none={text.none}
-        action={create}
       />
-      {current === undefined ? null : <OneToken token={current} onClose={() => open(undefined)} />}
+      {current === undefined || revoked !== null ? null : <OneToken token={current} onClose={() => open(undefined)} onRevoke={() => setRevoked(current)} />}
+      {revoked === null ? null : (
+        <Revoke
+          token={revoked}
+          onClose={() => setRevoked(null)}
+          onDone={() => {
+            setRevoked(null);
+            open(undefined);
+          }}
+        />
+      )}
       {creates ? <CreateToken onClose={() => setCreates(false)} /> : null}
     </Panel>
   );

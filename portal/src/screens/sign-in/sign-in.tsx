@@ -12,7 +12,7 @@ const ByLink = () => {
   return (
     <>
       <p>{text.link}</p>
-      <Copyable text="npm run cli -- sign-in" />
+      <Copyable text="node dist/server/cli.js sign-in" />
       <Form
         submit={text.submit}
         busy={signIn.isPending}

@@ -2,7 +2,7 @@
 export const text = {
   title: "Sign in",
   submit: "Sign in",
-  link: "The gateway prints a link when it starts. It works once; this command makes another:",
+  link: "The gateway prints a link when it starts. It works once; in the folder of the gateway, this command makes another:",
   linkField: "Link, or its token",
   provider: "Sign in with your identity provider",
   elsewhere: "Sign in in a new tab, then come back: this page keeps what you typed.",
