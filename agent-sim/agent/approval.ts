@@ -40,13 +40,13 @@ interface Waiting extends Omit<RetryOptions, "untilMs"> {
   readonly requested: z.infer<typeof Requested>;
   readonly fingerprint: string;
 }
-export interface Decision {
+export interface ApprovalOutcome {
   readonly identity: z.infer<typeof IssuedIdentity> | undefined;
   readonly status: string;
   readonly answer: HttpAnswer;
 }
 /** Polls until the person has decided, or the code has expired. */
-export const awaitDecision = async (http: ReturnType<typeof createHttp>, { requested, fingerprint, ...options }: Waiting): Promise<Decision> => {
+export const awaitDecision = async (http: ReturnType<typeof createHttp>, { requested, fingerprint, ...options }: Waiting): Promise<ApprovalOutcome> => {
   const { time, random, signal } = options;
   const body = JSON.stringify({ pairing_code: requested.pairing_code, device_fingerprint: fingerprint, pollToken: requested.pollToken });
   const retry = { ...options, untilMs: time.elapsedMs() + WITHIN_MS };

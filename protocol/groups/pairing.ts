@@ -8,7 +8,6 @@ import { listQuery, paged } from "../kit/page.ts";
 import { named } from "../records/actor.ts";
 import { EnrollmentProgress, EnrollmentStep, InstallCommand, InstallCommands, progressUpdate } from "../records/devices/enrollment.ts";
 import {
-  Approval,
   Code,
   Comparison,
   EnrollmentToken,
@@ -16,6 +15,7 @@ import {
   PAIRING_STATUSES,
   PairingActivateResponse,
   RequestingMachine,
+  TokenApproval,
 } from "../records/devices/pairing.ts";
 import { approvalOperations } from "../records/devices/pairing-approval.ts";
 
@@ -212,7 +212,7 @@ export const pairing = group({
           .boolean()
           .default(false)
           .describe("Let the token also pair machines whose device already exists. Anyone who holds it can then lock their agents out."),
-        approval: Approval.default("none"),
+        approval: TokenApproval.default("none"),
       }),
       output: EnrollmentToken.extend({ token: z.string(), installCommand: z.string(), commands: InstallCommands }),
       errors: ["DEPLOYMENT_NOT_FOUND", "PLAN_LIMIT_EXCEEDED"],

@@ -231,7 +231,7 @@ describe.concurrent("the command", () => {
   test("is offered for what the gateway serves, and for other machines the way to an agent of one's own", async ({ open }) => {
     const { page } = await open();
     await page.getByRole("button", { name: "macOS" }).click();
-    await page.getByText("There is no package of the agent for macOS.").waitFor();
+    await page.getByText("There is no package of the agent for a Mac.").waitFor();
     expect(await page.locator("pre").count()).toBe(0);
     await page.getByRole("button", { name: "Your own agent" }).click();
     await page.getByRole("button", { name: "Copy the variables" }).click();

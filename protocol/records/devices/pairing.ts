@@ -14,7 +14,7 @@ export const PairingActivateResponse = ProvisionedDevice.extend({
 });
 export type PairingActivateResponse = z.infer<typeof PairingActivateResponse>;
 
-export const Approval = z
+export const TokenApproval = z
   .enum(["none", "required"])
   .describe("`required`: a machine with this token waits until a person approves it. `none`: the token pairs it at once.");
 export const EnrollmentToken = z.object({
@@ -26,7 +26,7 @@ export const EnrollmentToken = z.object({
   tags: z.array(z.string()),
   deploymentId: DeploymentId.nullable(),
   allowRepair: z.boolean(),
-  approval: Approval,
+  approval: TokenApproval,
   createdBy: z.string(),
   expiresAt: Timestamp,
   createdAt: Timestamp,

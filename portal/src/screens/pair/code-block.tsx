@@ -28,7 +28,7 @@ export const CodeBlock = ({ what, children, copied }: CodeBlockProps) => {
     say(null);
     copyLater(copied()).then(
       (done) => say(done ? text.copied : text.selectIt),
-      // Whoever makes the text shows why it failed.
+      // The one that makes the text shows why it failed.
       () => say(null),
     );
   };

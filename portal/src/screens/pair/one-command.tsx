@@ -17,7 +17,9 @@ import { ONE_MACHINE, type TokenTerms, termsOf } from "./token-terms.ts";
 /** Before the token is made, where it will stand. */
 const TO_COME = "enr_…";
 const withPlace = (kind: Kind, command: string): string =>
-  kind === "ownAgent" ? `${command}\nMOORING_ENROLLMENT_TOKEN=${TO_COME}` : command.replace(/ sudo sh(?: -s --)?/, ` sudo sh -s -- --token ${TO_COME}`);
+  kind === "ownAgent"
+    ? [command, `MOORING_ENROLLMENT_TOKEN=${TO_COME}`].join("\n")
+    : command.replace(/ sudo sh(?: -s --)?/, ` sudo sh -s -- --token ${TO_COME}`);
 /** As people read it: the options in a line of their own. */
 const wrapped = (command: string): string => command.replace(" -s -- ", " -s -- \\\n  ");
 

@@ -56,7 +56,7 @@ export const text = {
   needs: {
     linux: "needs curl; root, or a user with sudo",
     docker: "needs curl and Docker; root, or a user with sudo",
-    macos: "There is no package of the agent for macOS. Use a Linux machine or a virtual one, or write an agent of your own: the protocol is open.",
+    macos: "There is no package of the agent for a Mac. Use a Linux machine or a virtual one, or write an agent of your own: the protocol is open.",
     ownAgent: "what your agent pairs with",
   } satisfies Readonly<Record<Kind | "macos", string>>,
   whatIsCopied: { linux: "the command", docker: "the command", ownAgent: "the variables" } satisfies Readonly<Record<Kind, string>>,
