@@ -258,6 +258,12 @@ test.concurrent("the screen is easy to use for everybody in every look", async (
   await page.getByText("download", { exact: true }).waitFor();
   await page.getByRole("row", { name: /rack-2/ }).waitFor();
   expect([await findingsInEveryLook(page), problems]).toEqual([[], []]);
+  await go("/pair?form=many");
+  await page.getByRole("button", { name: "Create a token for many" }).click();
+  await page.getByRole("dialog").getByLabel("Name", { exact: true }).fill("rack-3");
+  await page.getByRole("dialog").getByRole("button", { name: "Create token" }).click();
+  await page.getByRole("button", { name: "Ansible" }).click();
+  expect([await findingsInEveryLook(page), problems]).toEqual([[], []]);
 });
 
 test.concurrent("a viewer is told whom to ask, and no call is refused", async () => {
