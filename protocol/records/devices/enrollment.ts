@@ -23,7 +23,7 @@ export const progressUpdate = { currentStep: EnrollmentStep, stepStatus: StepSta
 /** What a person types on a machine that is to become a device. There is none for macOS: no package of the agent runs there. */
 export const InstallCommands = z.object({
   linux: z.string().describe("Installs the agent. Apps run as containers where Docker answers, else as processes."),
-  docker: z.string().describe("The same on a machine with Docker: apps run as containers, or the installation fails."),
+  docker: z.string().describe("The same for a machine with Docker: apps run as containers."),
   ownAgent: z.string().describe("The variables that an agent of your own pairs with."),
 });
 export type InstallCommands = z.infer<typeof InstallCommands>;

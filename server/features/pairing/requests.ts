@@ -7,7 +7,7 @@ import type { OpenScope } from "../../core/scope.ts";
 import type { KnownMachine } from "../devices/index.ts";
 import type { CodeGuesses, FoundCode } from "./code-guesses.ts";
 import { comparisonOf } from "./codes.ts";
-import { whyNot } from "./rules.ts";
+import { isOpenTo, whyNot } from "./rules.ts";
 import { findByCode, type Pairing, pageOfRequests, requestByToken } from "./store/pairings.ts";
 import { holdToken } from "./store/tokens.ts";
 import type { PairingDeps } from "./types.ts";
@@ -63,7 +63,9 @@ export const createRequest =
   async (call: OpenScope, { token, found: { codeHash, pairing: asking }, now }: Asking): Promise<Pairing> => {
     const { tenantId, tokenId } = token;
     const [existing] = await devices.withFingerprints(token, [asking.fingerprint]);
-    if (existing !== undefined && !token.allowRepair && !existing.inRepair) throw new AppError("DEVICE_ALREADY_PAIRED", { details: existingOf(existing) });
+    // Who may take over the device is the token's word now, and the person's at the approval.
+    if (existing !== undefined && isOpenTo(asking, token) && !token.allowRepair && !existing.inRepair)
+      throw new AppError("DEVICE_ALREADY_PAIRED", { details: existingOf(existing) });
     const tokenEnd = new Date(token.expiresAt);
     const expiresAt = tokenEnd < asking.expiresAt ? tokenEnd : asking.expiresAt;
     return db.tx(async (tx) => {
@@ -73,7 +75,7 @@ export const createRequest =
       if (current?.status === "pending" && current.tokenId === tokenId) return current;
       const pairing = await requestByToken(tx, token, { now, codeHash, tokenId, expiresAt });
       if (pairing === null) {
-        const reason = whyNot(current, token);
+        const reason = whyNot(await findByCode(tx, codeHash, now), token);
         if (reason === "PAIRING_CODE_NOT_FOUND") await codes.count(call);
         throw new AppError(reason);
       }
