@@ -30,11 +30,12 @@ export type HostKind = (typeof HOST_KINDS)[number];
 
 const DOCKER_WITHIN_MS = 10_000;
 /** The kinds of apps that a host runs on this machine, which may lack Docker. */
-const runtimesOf = async (kind: HostKind, time: Time, closing: AbortSignal): Promise<readonly string[]> => {
+export const runtimesOf = async (kind: HostKind, time: Time, closing: AbortSignal): Promise<readonly string[]> => {
   if (kind !== "compose") return kind === "process" ? ["process"] : ["process", "compose"];
   const words = ["compose", "version", "--short"];
   const { outcome, code } = await runProgram({ command: "docker", words, env: dockerEnvironment(), time, signals: [closing], withinMs: DOCKER_WITHIN_MS });
-  return outcome === "ended" && code === 0 ? ["compose"] : [];
+  // A machine that is starting may be too busy to answer.
+  return outcome === "late" || (outcome === "ended" && code === 0) ? ["compose"] : [];
 };
 
 export interface DeviceHost {

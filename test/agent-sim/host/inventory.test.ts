@@ -1,7 +1,11 @@
 // The inventory: what the machine says of itself, and when the gateway is told.
-import { expect, test } from "vitest";
-import { type HttpAnswer, type Inventory, NoAnswer, thisMachine } from "../../../agent-sim/agent/index.ts";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { type HttpAnswer, type Inventory, NoAnswer, systemTime, thisMachine } from "../../../agent-sim/agent/index.ts";
 import { createInventorySync } from "../../../agent-sim/host/inventory-sync.ts";
+import { type HostKind, runtimesOf } from "../../../agent-sim/host/open.ts";
 import { contract } from "../../../protocol/index.ts";
 import { createHandTime } from "../clocks.ts";
 
@@ -81,4 +85,22 @@ test("it is told again after no answer, ever later, and after a refusal when the
   await passed(600_000);
   expect(sent).toHaveLength(5);
   sync.stop();
+});
+
+test("a host tells the kinds of apps that it runs, and one of containers tells none where Docker Compose does not answer", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "runtimes-"));
+  onTestFinished(() => {
+    vi.unstubAllEnvs();
+    rmSync(folder, { recursive: true });
+  });
+  vi.stubEnv("PATH", folder);
+  const runtimes = (kind: HostKind) => runtimesOf(kind, systemTime, new AbortController().signal);
+  expect(await runtimes("simulated")).toEqual(["process", "compose"]);
+  expect(await runtimes("process")).toEqual(["process"]);
+  expect(await runtimes("compose")).toEqual([]);
+  const docker = (code: number): void => writeFileSync(join(folder, "docker"), `#!/bin/sh\nexit ${code}\n`, { mode: 0o700 });
+  docker(1);
+  expect(await runtimes("compose")).toEqual([]);
+  docker(0);
+  expect(await runtimes("compose")).toEqual(["compose"]);
 });

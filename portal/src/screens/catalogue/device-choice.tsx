@@ -33,7 +33,14 @@ const Rows = ({ of, picked, onChange, devices }: DeviceChoiceProps & { readonly 
           const { deviceId } = device;
           return (
             <label key={deviceId}>
-              <input type="radio" name={name} checked={deviceId === picked} aria-describedby={`${name}${deviceId}`} onChange={() => onChange(deviceId)} />
+              <input
+                type="radio"
+                name={name}
+                checked={deviceId === picked}
+                aria-label={deviceLabel(device)}
+                aria-describedby={`${name}${deviceId}`}
+                onChange={() => onChange(deviceId)}
+              />
               <span className={isFit ? undefined : "muted"}>{deviceLabel(device)}</span>
               <span id={`${name}${deviceId}`} className={css["why"]}>
                 {outlookOf(of, device)}
