@@ -1,5 +1,6 @@
 // The overview: what needs somebody comes first and follows the fleet; a small fleet shows its apps and devices, a large one its figures and groups.
 import { describe, expect, test } from "vitest";
+import { thisMachine } from "../../agent-sim/agent/index.ts";
 import { newApp } from "../contract/samples/apps.ts";
 import { accessFindings, findingsInEveryLook } from "../kit/browser/chromium.ts";
 import { openConsole } from "../kit/browser/console.ts";
@@ -29,8 +30,7 @@ const fleet = async () => {
   const [camera, spare] = [await tenant.device(), await tenant.device()];
   await describeDevice(tenant, camera, { name: "camera", tags: ["site:lisbon"] });
   await describeDevice(tenant, spare, { name: HOSTILE, tags: ["site:oslo"] });
-  const agent = await startAgent(world.url, camera);
-  await world.call(camera.as, "POST", `/v1/devices/${camera.deviceId}/heartbeat`, { body: { cpu: 23, memory: 61, disk: 82 } });
+  const agent = await startAgent(world.url, camera, { machine: { ...thisMachine, metrics: () => ({ cpu: 23, memory: 61, disk: 82 }) } });
   return { tenant, camera, spare, agent };
 };
 
@@ -55,6 +55,7 @@ describe.concurrent("the overview", () => {
     const tenant = await world.tenant();
     const { page, problems, close } = await open(tenant.ownerId);
     const setup = page.getByRole("region", { name: "Set up Mooring" });
+    await setup.getByRole("link").first().waitFor();
     expect(await setup.getByRole("link").allTextContents()).toEqual(["Pair a device", "Choose an app", "Add a channel", "Choose when"]);
     expect(await accessFindings(page)).toEqual([]);
     await tenant.device();

@@ -39,8 +39,8 @@ export interface RunningAgent {
 }
 
 /** Resolves once the gateway has accepted it. */
-export const startAgent = async (url: string, device: AgentDevice): Promise<RunningAgent> => {
-  const { agent, stop } = openAgent(url, device);
+export const startAgent = async (url: string, device: AgentDevice, options: Partial<AgentOptions> = {}): Promise<RunningAgent> => {
+  const { agent, stop } = openAgent(url, device, options);
   agent.start();
   await eventually(() => {
     if (agent.state !== "ready") throw new Error(`the agent is ${agent.state}`);

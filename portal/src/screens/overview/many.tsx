@@ -65,7 +65,7 @@ const AppsFigure = ({ overview: { apps, day } }: OfDay) =>
     </Figure>
   );
 
-/** Those that are open, where nobody has counted how many come. */
+/** The open ones, where nobody has counted how many come. */
 const CommandsFigure = ({ overview: { commands, day } }: OfDay) => {
   if (commands === null) return null;
   const queued = last(day?.commands);

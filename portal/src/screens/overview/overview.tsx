@@ -3,7 +3,7 @@ import type { Overview } from "@mooring/client";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { lazy, Suspense } from "react";
-import { api } from "../../api/client.ts";
+import { api, queryClient } from "../../api/client.ts";
 import { isStored, type ReadAgain, useReadAgain } from "../../api/read-again.ts";
 import { useMay } from "../../api/session.ts";
 import { Empty, Loaded, Page, Panel } from "../../ui/parts.tsx";
@@ -21,13 +21,13 @@ const ChangesPanel = lazy(() => import("./many.tsx").then((part) => ({ default: 
 
 /** Beyond these, people look for groups of devices, not for one app. */
 const SMALL = 12;
+const isLarge = (): boolean => queryClient.getQueriesData<Overview>(api.overview.pathFilter()).some(([, known]) => (known?.devices.total ?? 0) > SMALL);
 const READ_AGAIN: ReadAgain = {
   after: isStored,
   reads: [api.overview.pathFilter(), api.attention.pathFilter()],
-  waitMs: () => (isSmall ? 1_000 : 10_000),
+  // A large fleet has events all the time, and each read counts all of it.
+  waitMs: () => (isLarge() ? 10_000 : 1_000),
 };
-/** As it was read last: a large fleet has events all the time, and each read counts all of it. */
-let isSmall = true;
 
 const route = getRouteApi("/");
 export const useOverview = () => {
@@ -93,7 +93,6 @@ const Tenant = () => {
   useAttention();
   useReadAgain(READ_AGAIN);
   const overview = read.data;
-  isSmall = overview === undefined || overview.devices.total <= SMALL;
   const hasSetup = overview !== undefined && may("tenant:update") && showsSetup(overview.setup);
   const total = overview?.devices.total ?? 0;
   return (
@@ -110,7 +109,7 @@ const Tenant = () => {
                 <Empty>{may("device:pair") ? text.none : text.nothing}</Empty>
               </Panel>
             );
-          return isSmall ? <Small overview={known} /> : <Large overview={known} />;
+          return total <= SMALL ? <Small overview={known} /> : <Large overview={known} />;
         }}
       </Loaded>
     </Page>

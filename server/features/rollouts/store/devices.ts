@@ -96,7 +96,7 @@ export const pageOfDevices = async (db: Clients & SqlTx, scope: SystemScope, row
   };
 };
 
-/** Of fewer devices nobody can tell what they have in common. */
+/** Nobody can tell what fewer devices have in common. */
 const FEWEST = 3;
 const MAX_COMMON = 3;
 // A trait tells something if devices with it fail at least half as often again as all do.
