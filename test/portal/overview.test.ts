@@ -30,7 +30,10 @@ const fleet = async () => {
   const [camera, spare] = [await tenant.device(), await tenant.device()];
   await describeDevice(tenant, camera, { name: "camera", tags: ["site:lisbon"] });
   await describeDevice(tenant, spare, { name: HOSTILE, tags: ["site:oslo"] });
-  const agent = await startAgent(world.url, camera, { machine: { ...thisMachine, metrics: () => ({ cpu: 23, memory: 61, disk: 82 }) } });
+  const usage = { cpu: 23, memory: 61, disk: 82 };
+  const agent = await startAgent(world.url, camera, { machine: { ...thisMachine, metrics: () => usage } });
+  // The agent's own first heartbeat may be half a minute away.
+  await world.call(camera.as, "POST", `/v1/devices/${camera.deviceId}/heartbeat`, { body: usage });
   return { tenant, camera, spare, agent };
 };
 
