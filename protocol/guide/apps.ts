@@ -96,6 +96,8 @@ const details = {
   hue: "red",
   addresses: [{ kind: "lan", name: "http", url: "http://192.168.1.20:8701/", reachable: true }],
   runningSince: LATER,
+  update: null,
+  lastBackupAt: AT,
 };
 
 export const apps: Guide<"apps"> = {

@@ -47,7 +47,7 @@ export interface Peers {
   readonly audit: Pick<AuditFeature, "recordsOf">;
   readonly backupDestinations: Pick<DestinationsFeature, "gate" | "repositories">;
   readonly backupPolicies: Pick<PoliciesFeature, "asksBeforeUpdate" | "count" | "follow" | "usesOf">;
-  readonly backups: Pick<BackupsFeature, "backUpFirst" | "count" | "forPolicies" | "handlers" | "named" | "usesOf">;
+  readonly backups: Pick<BackupsFeature, "backUpFirst" | "count" | "forPolicies" | "handlers" | "lastGood" | "named" | "usesOf">;
   readonly billing: Pick<BillingFeature, "end" | "grantPlan" | "isAnswering">;
   readonly bulkOperations: Pick<BulkFeature, "handlers" | "underWay">;
   readonly commands: Commands;

@@ -33,6 +33,7 @@ export const workloads = (
       adopt: peers.deployments.adopt,
       knownDevices: peers.devices.known,
       machines: peers.devices.machines,
+      lastBackups: (...asked) => peers.backups.lastGood(...asked),
       machineGroups: peers.devices.groups,
       isOnline: async (scope, deviceId) => (await peers.devices.findSummary(scope, deviceId))?.status === "online",
       cancelOrdered: peers.commands.cancelOrdered,

@@ -82,6 +82,11 @@ export const AppDetails = named(App).extend({
     .array(AppAddress)
     .describe("Where the app answers, pages first. Empty: the agent has reported neither an address nor a hostname, or the app has no port."),
   runningSince: Timestamp.nullable().describe("When what runs was started, by the agent's report or else by the app's steps. `null`: it does not run."),
+  update: z
+    .object({ version: z.string(), notes: z.string().nullable().describe("What to know before, in Markdown.") })
+    .nullable()
+    .describe("The version that the catalogue has. `null`: the app has it, or the catalogue no longer has its template."),
+  lastBackupAt: Timestamp.nullable().describe("When its last good backup was made. `null`: there is none, or the caller may not read backups."),
 });
 export type AppDetails = z.output<typeof AppDetails>;
 

@@ -1,5 +1,6 @@
 // What reads show of an app beside its record: who made it, its picture, where it answers and since when it runs.
 import type { App, AppAddress, AppDetails, Device, DeviceId } from "../../../protocol/index.ts";
+import { permissionsIn } from "../../core/access.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
@@ -20,6 +21,8 @@ export interface DetailsDeps {
   readonly clock: Clock;
   readonly catalogue: AppCatalogue;
   readonly machines: FindMachines;
+  /** When the last good backup of each of these apps was made. */
+  readonly lastBackups: (db: SqlTx, scope: SystemScope, appIds: readonly string[]) => Promise<ReadonlyMap<string, Date>>;
 }
 
 /** The name that a machine gives itself may be any text, and a URL takes no part of it as its own. */
@@ -69,8 +72,13 @@ export const runningSince = ({ status, reported, timeline }: Pick<AppRow, "statu
 
 const UNKNOWN: Pick<AppDetails, "icon" | "hue"> = { icon: "box", hue: "blue" };
 
-/** Three reads at most, however many apps there are. */
-export const createShowApps = ({ db, clock, catalogue, machines }: DetailsDeps) => {
+/** Four reads at most, however many apps there are. */
+export const createShowApps = ({ db, clock, catalogue, machines, lastBackups }: DetailsDeps) => {
+  /** Also to an older version, where that is what the catalogue has. */
+  const updateOf = ({ appType, templateVersion }: App): AppDetails["update"] => {
+    const template = catalogue.find(appType)?.template;
+    return template === undefined || template.version === templateVersion ? null : { version: template.version, notes: template.upgradeNotes };
+  };
   const pictureOf = ({ appType }: App): Pick<AppDetails, "icon" | "hue"> => {
     const template = catalogue.find(appType)?.template ?? UNKNOWN;
     return { icon: template.icon, hue: template.hue };
@@ -79,10 +87,19 @@ export const createShowApps = ({ db, clock, catalogue, machines }: DetailsDeps) 
     if (rows.length === 0) return [];
     const now = clock.now();
     const [apps, found] = await Promise.all([withActors(db, scope, rows.map(toApp)), machines(db, scope, [...new Set(rows.map(({ deviceId }) => deviceId))])]);
+    const ids = rows.map(({ appId }) => appId);
+    const backedUp = permissionsIn(scope).has("backup:read") ? await lastBackups(db, scope, ids) : new Map<string, Date>();
     return apps.map((app, at) => {
       const row = rows[at];
       if (row === undefined) throw new Error("an app got lost");
-      return { ...app, ...pictureOf(app), addresses: [...lanAddresses(row, found.get(row.deviceId))], runningSince: runningSince(row, now) };
+      return {
+        ...app,
+        ...pictureOf(app),
+        addresses: [...lanAddresses(row, found.get(row.deviceId))],
+        runningSince: runningSince(row, now),
+        update: updateOf(app),
+        lastBackupAt: backedUp.get(app.appId)?.toISOString() ?? null,
+      };
     });
   };
 };

@@ -18,7 +18,7 @@ import { type Backing, createBacking } from "./backing.ts";
 import type { AppCatalogue } from "./catalogue/load.ts";
 import { createContents } from "./contents.ts";
 import { desiredState } from "./desired-state.ts";
-import { type FindMachines, portsOfApp } from "./details.ts";
+import { type DetailsDeps, type FindMachines, portsOfApp } from "./details.ts";
 import { createAppChanges } from "./handlers/changes.ts";
 import { createAppReads } from "./handlers/reads.ts";
 import { createAppSecrets } from "./handlers/secrets.ts";
@@ -60,6 +60,7 @@ export interface AppsDeps extends Pick<FeatureKit, "db" | "clock" | "until" | "e
   readonly backUpFirst: BackUpFirst;
   readonly logs: AppLogsWiring;
   readonly machines: FindMachines;
+  readonly lastBackups: DetailsDeps["lastBackups"];
   readonly machineGroups: GroupMachines;
   /** Whether the deployment waits for its device. */
   readonly adopt: (tx: Tx, scope: SystemScope, deploymentId: string) => Promise<void>;

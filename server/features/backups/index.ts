@@ -24,7 +24,7 @@ import { createBackupOutcomes, type FollowBackup } from "./outcomes.ts";
 import { createRestoring } from "./restoring.ts";
 import { createBackupSteps } from "./steps.ts";
 import type { BackupRow } from "./store/backup-row.ts";
-import { countBackups, findNamedBackups, idsAt, keptBackups, lockBackup } from "./store/backups.ts";
+import { countBackups, findNamedBackups, idsAt, keptBackups, lastGoodBackups, lockBackup } from "./store/backups.ts";
 import { inUseByRestores } from "./store/restores.ts";
 
 export { backupFailureOf } from "./failures.ts";
@@ -65,6 +65,7 @@ export interface BackupsFeature extends Feature<typeof contract.backups> {
   /** As the targets of bulk operations. */
   readonly named: typeof findNamedBackups;
   readonly usesOf: FindUses;
+  readonly lastGood: typeof lastGoodBackups;
 }
 
 export const createBackups = (deps: BackupsDeps): BackupsFeature => {
@@ -114,6 +115,7 @@ export const createBackups = (deps: BackupsDeps): BackupsFeature => {
     jobs: createBackupJobs({ ...parts, outcomes: word }),
     backUpFirst,
     named: findNamedBackups,
+    lastGood: lastGoodBackups,
     count: (scope) => countBackups(db, scope),
     usesOf: async (tx, scope, destinationId, limit) => (await idsAt(tx, scope, destinationId, limit)).map((id) => ({ type: "backup", id })),
     forPolicies: {

@@ -1,6 +1,7 @@
 // Points of a day's line: one statement counts all tenants every half hour, so that nobody who looks pays for it.
 import { DAY_POINTS, POINT_SECONDS } from "../../../protocol/index.ts";
 import type { SqlTx } from "../../core/events.ts";
+import { goodBackup } from "../../core/rows/good-backup.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import { statement } from "../../core/statements.ts";
 
@@ -9,9 +10,6 @@ const POINT_MS = POINT_SECONDS * 1_000;
 const COUNTED = statement<{ readonly counted: boolean }>("overview.counted", "select exists (select from overview_points p where p.at = $1) as counted");
 /** Whether some node has counted at this time. */
 export const isCounted = async (sql: SqlTx, at: Date): Promise<boolean> => (await sql.query(COUNTED, [at]))[0]?.counted ?? false;
-
-/** Read back whole, and no check since has found it damaged. */
-const GOOD = "b.status = 'completed' and coalesce(b.verification ->> 'status', '') <> 'failed'";
 
 // An app counts as backed up once there was any backup of it.
 const COUNT = statement(
@@ -22,7 +20,7 @@ const COUNT = statement(
    a as (select a.tenant_id, count(*) as error from apps a where a.removed_at is null and a.status = 'error' group by a.tenant_id),
    c as (select c.tenant_id, count(*) as queued from commands c where c.issued_at >= $3 and c.issued_at < $2 group by c.tenant_id),
    saved as (
-     select b.tenant_id, max(b.completed_at) filter (where ${GOOD}) >= $2::timestamptz - interval '26 hours' as fresh
+     select b.tenant_id, max(b.completed_at) filter (where ${goodBackup("b")}) >= $2::timestamptz - interval '26 hours' as fresh
        from backups b join apps a on a.tenant_id = b.tenant_id and a.app_id = b.app_id and a.removed_at is null group by b.tenant_id, b.app_id),
    s as (select s.tenant_id, count(*) filter (where s.fresh) as fresh, count(*) filter (where s.fresh is not true) as late from saved s group by s.tenant_id)
    insert into overview_points as p (tenant_id, slot, at, online, offline, apps_in_error, commands, fresh_backups, late_backups)

@@ -1,8 +1,10 @@
 // What reads show of an app beside its record: its picture, where it answers, and since when it runs.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AppSpec, type AppStatus, type TimelineStep } from "../../../protocol/index.ts";
+import { newId } from "../../../server/core/ids.ts";
 import { lanAddresses, runningSince } from "../../../server/features/apps/details.ts";
-import { startWorld, type World } from "../../kit/gateway/world.ts";
+import { insertRow } from "../../kit/gateway/rows.ts";
+import { asKey, startWorld, type World } from "../../kit/gateway/world.ts";
 import { DEFAULTS, openRig, type Rig, reportOf } from "./kit.ts";
 
 type Given = Parameters<typeof lanAddresses>[0] & Parameters<typeof runningSince>[0];
@@ -87,6 +89,23 @@ describe("of an agent", () => {
     const startedAt = "2026-01-01T00:00:00.000Z";
     await rig.report(1, reportOf(appId, { startedAt, responseMs: 12.5 }));
     expect(await rig.ask(`GET ${path}`)).toMatchObject({ runningSince: startedAt, reported: { responseMs: 12.5 } });
-    expect((await rig.ask("GET /apps"))[0]).toMatchObject({ icon: "database", runningSince: startedAt });
+    expect((await rig.ask("GET /apps"))[0]).toMatchObject({ icon: "database", runningSince: startedAt, update: null, lastBackupAt: null });
+  });
+
+  test("reads say which version the catalogue has and when the last good backup was made, the latter to those who may read backups", async () => {
+    const { appId } = await rig.deploy();
+    const at = new Date("2026-01-01T00:00:00.000Z");
+    for (const [status, made] of [
+      ["completed", at],
+      ["failed", new Date()],
+    ] as const) {
+      const row = { backup_id: newId("bak"), tenant_id: rig.tenant.tenantId, app_id: appId, device_id: rig.device.deviceId };
+      await insertRow(world.sql, "backups", { ...row, status, completed_at: made, verification: JSON.stringify({ status: "none" }) });
+    }
+    await world.sql.query("update apps set template_version = '0.0.1' where app_id = $1", [appId]);
+    expect(await rig.ask(`GET /apps/${appId}`)).toMatchObject({ update: { version: "1.0.0", notes: null }, lastBackupAt: at.toISOString() });
+    const made = await world.call(rig.owner, "POST", "/v1/api-keys", { body: { name: "apps", scopes: ["app:read"] } });
+    const { body } = await world.call(asKey(made.body.data.apiKey, rig.tenant.tenantId), "GET", `/v1/apps/${appId}`);
+    expect(body.data).toMatchObject({ update: { version: "1.0.0" }, lastBackupAt: null });
   });
 });

@@ -81,7 +81,14 @@ test("an app is late when its last good backup is older than 26 hours, or none w
   const saved = async (hours: number, status = "completed"): Promise<void> => {
     const { appId } = await newApp(stock, { deviceId: stock.device.deviceId });
     const at = new Date(Date.now() - hours * 3_600_000);
-    await insert(stock, "backups", { backup_id: newId("bak"), app_id: appId, device_id: stock.device.deviceId, status, completed_at: at });
+    await insert(stock, "backups", {
+      backup_id: newId("bak"),
+      app_id: appId,
+      device_id: stock.device.deviceId,
+      status,
+      completed_at: at,
+      verification: JSON.stringify({ status: "none" }),
+    });
   };
   for (const hours of [1, 25, 28]) await saved(hours);
   await saved(2, "failed");

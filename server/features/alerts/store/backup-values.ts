@@ -1,7 +1,7 @@
 // What the rules see of backups: the values of the metrics `backup.*`, about an app each, or about a device whose repository was not pruned.
+import { goodBackup } from "../../../core/rows/good-backup.ts";
 
-/** Read back whole, and no check since has found it damaged. */
-const GOOD = "b.status = 'completed' and b.verification ->> 'status' <> 'failed'";
+const GOOD = goodBackup("b");
 
 /** The `value` of `q` for each of its apps, and 0 for one that was looked at before and is none of them any longer. */
 const ofApps = (inScope: string, notMaintained: string): string =>

@@ -3,6 +3,7 @@ import type { Prisma } from "../../../../prisma/generated/client.ts";
 import type { Page } from "../../../../protocol/index.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
+import { goodBackup } from "../../../core/rows/good-backup.ts";
 import { createListing, likeLiteral } from "../../../core/rows/listing.ts";
 import { given } from "../../../core/rows/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
@@ -56,6 +57,14 @@ export const lockBackup = async (tx: Clients & SqlTx, scope: SystemScope, backup
 export const lockAppData = async (tx: SqlTx, { tenantId }: SystemScope, appId: string): Promise<void> => {
   await tx.query(LOCK, [`backups of ${tenantId} ${appId}`]);
 };
+
+const LAST_GOOD = statement<{ readonly app_id: string; readonly at: Date }>(
+  "backups.lastGood",
+  `select b.app_id, max(b.completed_at) as at from backups b where b.tenant_id = $1 and b.app_id = any($2) and ${goodBackup("b")} group by b.app_id`,
+);
+/** When the last good backup of each of these apps was made; an app without one is missing. */
+export const lastGoodBackups = async (sql: SqlTx, { tenantId }: SystemScope, appIds: readonly string[]): Promise<ReadonlyMap<string, Date>> =>
+  new Map((await sql.query(LAST_GOOD, [tenantId, appIds])).map(({ app_id, at }) => [app_id, at]));
 
 export const findNamedBackups = async (db: Clients, scope: SystemScope, backupIds: readonly string[]): Promise<ReadonlyMap<string, string>> => {
   const rows = await db.for(scope).backup.findMany({ where: { backupId: { in: [...backupIds] } }, select: { backupId: true, name: true } });
