@@ -13,6 +13,8 @@ import { folderPrefix, markOfRun } from "../kit/setup/run-mark.ts";
 
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 export const built = (path: string): string => join(ROOT, "dist", path);
+/** What a built installation has beside its packages. */
+export const INSTALLED: readonly string[] = ["package.json", "tsconfig.json", "CHANGELOG.md", "prisma", "server", "protocol", "agent-sim", "portal", "dist"];
 const WITHIN_MS = 60_000;
 
 export interface Finished {

@@ -4,7 +4,7 @@ import { mkdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type BootstrapCredentials, createSandbox, ROOT, runToEnd, type Sandbox, startGatewayProcess } from "../flows/processes.ts";
+import { type BootstrapCredentials, createSandbox, INSTALLED, ROOT, runToEnd, type Sandbox, startGatewayProcess } from "../flows/processes.ts";
 import { createTestDatabase } from "../kit/stores/database.ts";
 
 interface Locked {
@@ -38,8 +38,7 @@ const productionPackages = async (): Promise<readonly string[]> => {
 test("npm start serves from a built and pruned install, with the catalogue of applications, and without a build says what to do", {
   timeout: 90_000,
 }, async () => {
-  for (const path of [...(await productionPackages()), "package.json", "tsconfig.json", "CHANGELOG.md", "prisma", "server", "protocol", "agent-sim", "portal"])
-    await copy(path);
+  for (const path of [...(await productionPackages()), ...INSTALLED.filter((name) => name !== "dist")]) await copy(path);
   const unbuilt = await runToEnd(["npm", "--silent", "start"], { env: sandbox.env, cwd: sandbox.dir });
   expect({ code: unbuilt.code, stderr: unbuilt.stderr }).toEqual({
     code: 1,

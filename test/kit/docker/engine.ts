@@ -119,9 +119,9 @@ const endLeftovers = async (): Promise<void> => {
 const BUSYBOX = ["/bin/busybox", "/usr/bin/busybox"];
 const APPLETS = ["sh", "cat", "echo", "httpd", "mkdir", "nc", "printenv", "sleep", "true", "wget", "yes", "head", "seq", "kill"];
 
-/** Makes an image of a folder. */
+/** Makes an image of a folder, without the packages that apt keeps. */
 const importTree = async (root: string, words: readonly string[], env: Readonly<Record<string, string>>): Promise<void> => {
-  const packed = spawn("tar", ["-C", root, "-c", "."], { stdio: ["ignore", "pipe", "inherit"] });
+  const packed = spawn("tar", ["-C", root, "--exclude=./var/cache/apt/archives/*.deb", "-c", "."], { stdio: ["ignore", "pipe", "inherit"] });
   const load = spawn("docker", ["import", ...words], { env, stdio: [packed.stdout, "ignore", "inherit"] });
   const [code] = await once(load, "exit");
   if (code !== 0) throw new Error(`docker import ended with code ${code}`);

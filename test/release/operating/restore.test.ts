@@ -1,9 +1,9 @@
-// docs/operating.md is enough to restore an installation: the test runs its commands on a machine that has nothing but the package, PostgreSQL's own programs
-// and what was saved, under agents that go on.
+// docs/operating.md is enough to restore an installation: the test runs its commands in a container that has nothing but Node, a new PostgreSQL, the package
+// and what was saved, under agents that go on outside.
 import { randomBytes } from "node:crypto";
-import { chmod, mkdir, mkdtemp, readdir, rm, symlink } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createRandom, IssuedIdentity, systemTime, toPairedDevice } from "../../../agent-sim/agent/index.ts";
 import { type AgentGroup, createAgentGroup } from "../../../agent-sim/fleet/agent-group.ts";
@@ -13,13 +13,16 @@ import {
   type BootstrapCredentials,
   bootstrapTenant,
   createSandbox,
+  type Env,
   type GatewayProcess,
+  INSTALLED,
   ROOT,
   runToEnd,
   type Sandbox,
   startGatewayProcess,
 } from "../../flows/processes.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
+import { type DockerEngine, startDockerEngine } from "../../kit/docker/engine.ts";
 import { folderPrefix } from "../../kit/setup/run-mark.ts";
 import { withClient } from "../../kit/stores/database.ts";
 import { type PostgresServer, startPostgres } from "../../kit/stores/debian-postgres.ts";
@@ -27,9 +30,14 @@ import { RESTORE_THE_INSTALLATION, stepsOf } from "../walkthroughs.ts";
 
 const AGENTS = 8;
 const VERSIONS = "/usr/lib/postgresql";
-const LINKED: readonly string[] = ["package.json", "node_modules", "server", "dist", "prisma"];
+const IMAGE = "mooring-test/postgresql:1";
+const MACHINE = "spare";
+/** Where docs/deployment.md has the package. */
+const PLACE = "/opt/mooring";
+const NPM = join(dirname(process.execPath), "../lib/node_modules/npm");
 
 let folder = "";
+let engine: DockerEngine;
 let postgres: PostgresServer;
 let sandbox: Sandbox;
 let gateway: GatewayProcess;
@@ -43,11 +51,35 @@ const call = async (method: string, path: string, body?: object) => {
   const answer = await fetch(`${gateway.url}${path}`, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
   return { status: answer.status, body: (await answer.json()) as { data: never } };
 };
-const shell = (script: string, env: Readonly<Record<string, string>>, cwd: string) =>
-  runToEnd(["bash", "-c", `set -euo pipefail\nPATH="$BIN:$PATH"\n${script}`], { env: { ...env, ...tools }, cwd, withinMs: 120_000 });
+/** A command of the container, in the folder of the package. */
+const inside = (env: Env, ...command: readonly string[]): readonly string[] => [
+  ...["docker", "exec", "--workdir", PLACE],
+  ...Object.entries(env).flatMap(([name, value]) => ["--env", `${name}=${value}`]),
+  ...[MACHINE, ...command],
+];
+/** Starts a machine with Node and a PostgreSQL that has neither a role nor a database, at a port of this one. */
+const startMachine = async (port: string): Promise<void> => {
+  const mounts = [
+    `${process.execPath}:/usr/local/bin/node`,
+    `${NPM}:/usr/local/lib/node_modules/npm`,
+    ...["node_modules", ...INSTALLED].map((name) => `${join(ROOT, name)}:${join(PLACE, name)}`),
+  ];
+  await engine.docker("network", "create", "spare");
+  const run = ["run", "--detach", "--name", MACHINE, "--network", "spare", "--publish", `127.0.0.1:${port}:${port}`];
+  await engine.docker(...run, ...mounts.flatMap((mount) => ["--volume", `${mount}:ro`]), IMAGE, "sleep", "infinity");
+  await engine.docker("cp", join(folder, "saved"), `${MACHINE}:${PLACE}/saved`);
+  const lines = [
+    "ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm",
+    "sed -i s/scram-sha-256/trust/ /etc/postgresql/*/main/pg_hba.conf",
+    "service postgresql start",
+  ];
+  await engine.docker("exec", MACHINE, "sh", "-ec", lines.join("\n"));
+};
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), folderPrefix("restore")));
+  engine = await startDockerEngine();
+  await engine.makeDebian(IMAGE, "stable", ["postgresql"]);
   const newest = (await readdir(VERSIONS)).sort((a, b) => Number(b) - Number(a))[0] ?? "";
   const bin = join(VERSIONS, newest, "bin");
   // PostgreSQL runs as another user, whose folder is within this one.
@@ -69,10 +101,11 @@ beforeAll(async () => {
   });
   gateway = await startGatewayProcess(sandbox.env);
   credentials = await bootstrapTenant(sandbox, "--unlimited");
-}, 120_000);
+}, 300_000);
 afterAll(async () => {
   await group?.stop();
   await gateway?.end("SIGTERM");
+  await engine?.close();
   await sandbox?.remove();
   await postgres?.close();
   await rm(folder, { recursive: true, force: true });
@@ -105,26 +138,32 @@ test("the document's commands save an installation and restore it on another mac
   };
   const kept = await queue(members[0]?.deviceId);
 
-  const [save = "", restore = "", start = ""] = await stepsOf(RESTORE_THE_INSTALLATION);
-  const saved = await shell(save, sandbox.env, folder);
+  const [save = "", role = "", restore = "", start = ""] = await stepsOf(RESTORE_THE_INSTALLATION);
+  const saved = await runToEnd(["bash", "-c", `set -euo pipefail\nPATH="$BIN:$PATH"\n${save}`], { env: { ...sandbox.env, ...tools }, cwd: folder });
   expect(saved).toMatchObject({ code: 0, stderr: "" });
   expect((await readdir(join(folder, "saved"))).sort()).toEqual(["mooring.dump", "signing-key.json"]);
 
   const lost = await queue(members[1]?.deviceId);
   await gateway.end("SIGTERM");
+  // The first machine is gone with all that it had.
+  await postgres.close();
 
-  const machine = join(folder, "machine");
-  await mkdir(machine);
-  for (const name of LINKED) await symlink(join(ROOT, name), join(machine, name));
-  await symlink(join(folder, "saved"), join(machine, "saved"));
-  const env = { ...sandbox.env, DATA_DIR: join(machine, "data") };
-  const restored = await shell(`${restore}\necho "now $DATABASE_URL"`, env, machine);
+  await startMachine(sandbox.env["PORT"] ?? "");
+  const env = {
+    ...sandbox.env,
+    HOST: "0.0.0.0",
+    DATA_DIR: "/var/lib/mooring",
+    DATABASE_URL: "postgres://mooring@127.0.0.1/mooring?application_name=mooring",
+  };
+  const asked = inside({ ...env, PGHOST: "127.0.0.1", PGUSER: "postgres" }, "bash", "-c", `set -euo pipefail\n${role}\n${restore}\necho "now $DATABASE_URL"`);
+  const restored = await runToEnd(asked, { env: engine.environment, withinMs: 120_000 });
   expect(restored).toMatchObject({ code: 0, stdout: expect.stringContaining("The master key fits") });
   const databaseUrl = /^now (.*)$/m.exec(restored.stdout)?.[1] ?? "";
-  expect(databaseUrl).toBe(sandbox.env["DATABASE_URL"]?.replace("/mooring?", "/restored?"));
+  expect(databaseUrl).toBe(env.DATABASE_URL.replace("/mooring?", "/restored?"));
 
   expect(start.trim()).toBe("npm start");
-  gateway = await startGatewayProcess({ ...env, DATABASE_URL: databaseUrl }, start.trim().split(" "), machine);
+  const url = gateway.url;
+  gateway = { ...(await startGatewayProcess(engine.environment, inside({ ...env, DATABASE_URL: databaseUrl }, ...start.trim().split(" ")))), url };
   await eventually(() => expect(group.connected).toBe(AGENTS), 150_000);
   expect((await call("GET", `/v1/commands/${kept}`)).status).toBe(200);
   expect((await call("GET", `/v1/commands/${lost}`)).status).toBe(404);
