@@ -32,6 +32,7 @@ import { lostCommitScenarios } from "./scenarios/storage/lost-commits.ts";
 import { migrationScenarios } from "./scenarios/storage/migrations.ts";
 import { oldDumpScenarios } from "./scenarios/storage/old-dump.ts";
 import { refusalScenarios } from "./scenarios/storage/refusals.ts";
+import { slowListScenarios } from "./scenarios/storage/slow-lists.ts";
 import { stormScenarios } from "./scenarios/storm.ts";
 import { twinScenarios } from "./scenarios/twins.ts";
 import { unwrittenSendScenarios } from "./scenarios/unwritten-sends.ts";
@@ -53,6 +54,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...databaseScenarios,
   ...failoverScenarios,
   ...refusalScenarios,
+  ...slowListScenarios,
   ...migrationScenarios,
   ...oldDumpScenarios,
   ...deathScenarios,

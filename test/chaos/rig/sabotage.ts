@@ -122,3 +122,14 @@ export const ITEMS_ARE_COUNTED_BESIDE = spoil(
   "update",
   "if new.succeeded > old.succeeded and random() < 0.4 then new.succeeded := old.succeeded; new.pending := old.pending; end if;",
 );
+
+/** A read takes 0.1 s for each command of this type, as on a disk that fails. Row security does not bind a superuser, so sessions begin as another role. */
+export const ROWS_ARE_SLOW = `create function slow_row(type text) returns boolean language plpgsql as $slow$
+    begin if type = 'slow' then perform pg_sleep(0.1); end if; return true; end $slow$;
+  alter table commands enable row level security;
+  create policy slow_rows on commands using (slow_row(type)) with check (true);
+  create role bound;
+  grant create on schema public to bound;
+  grant all on all tables in schema public to bound;
+  grant all on all sequences in schema public to bound;
+  alter role current_user set role = bound;`;
