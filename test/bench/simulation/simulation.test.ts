@@ -1,4 +1,5 @@
 // The simulation of large fleets tells what a real storm of agents showed, and docs/scale.md has its figures.
+import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -8,8 +9,11 @@ import { createCalendar } from "./calendar.ts";
 import { type Cluster, type Event, simulate } from "./cluster.ts";
 import { costsFrom, nodesFor, tableOf } from "./main.ts";
 
-const Real = z.object({ agents: z.int(), acceptPerSecond: z.int(), halfSeconds: z.number(), mostSeconds: z.number(), allSeconds: z.number() });
-const real = async () => Real.parse(JSON.parse(await readFile(new URL("real-storm.json", import.meta.url), "utf8")));
+const Real = z.object({
+  ...{ agents: z.int(), acceptPerSecond: z.int(), grown: z.boolean() },
+  ...{ halfSeconds: z.number(), mostSeconds: z.number(), allSeconds: z.number() },
+});
+const storms = Real.array().parse(JSON.parse(readFileSync(new URL("real-storm.json", import.meta.url), "utf8")));
 
 const clusterOf = async (agents: number, more: Partial<Cluster> = {}): Promise<Cluster> => ({
   agents,
@@ -21,10 +25,10 @@ const clusterOf = async (agents: number, more: Partial<Cluster> = {}): Promise<C
 });
 const ALL_LOST = (nodesLeft: number): Event => ({ lost: 1, nodesLeft });
 
-test("a storm takes as long as a real one did, within 15 %", async () => {
-  const { agents, acceptPerSecond, halfSeconds, mostSeconds, allSeconds } = await real();
+test.each(storms)("a storm of $agents agents takes as long as a real one did, within 15 %", async (real) => {
+  const { agents, acceptPerSecond, grown, halfSeconds, mostSeconds, allSeconds } = real;
   const settings = channelSettings(undefined, { acceptPerSecond, acceptBurst: 2 * acceptPerSecond });
-  const course = simulate(await clusterOf(agents, { nodes: 1, settings }), { ...ALL_LOST(1), grown: true });
+  const course = simulate(await clusterOf(agents, { nodes: 1, settings }), { ...ALL_LOST(1), grown });
   for (const [simulated, measured] of [
     [course.halfSeconds, halfSeconds],
     [course.mostSeconds, mostSeconds],
@@ -35,7 +39,7 @@ test("a storm takes as long as a real one did, within 15 %", async () => {
 });
 
 test("without the window that the gateway tells, many times as many agents knock in one second", async () => {
-  const { agents } = await real();
+  const [{ agents } = { agents: 0 }] = storms;
   const peakAt = async (acceptPerSecond: number) =>
     simulate(await clusterOf(agents, { nodes: 1, settings: channelSettings(undefined, { acceptPerSecond }) }), ALL_LOST(1)).peakPerNode;
   expect(await peakAt(1_000_000)).toBeGreaterThan(5 * (await peakAt(200)));
