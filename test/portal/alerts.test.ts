@@ -115,7 +115,7 @@ describe("an alert", () => {
     expect(await call("GET", `/alerts/${alertId}`)).toMatchObject({ resolvedBy: expect.stringContaining(tenant.ownerId), note: "replaced the fan" });
   });
 
-  test("is found by the filters of the URL, and counted on the overview", { timeout: 120_000 }, async () => {
+  test("is found by the filters of the URL, and needs attention on the overview", { timeout: 120_000 }, async () => {
     const { page } = visitor;
     const { ruleId } = await standingAlert();
     await page.goto(`/alerts?deviceId=${deviceId}&severity=critical&ruleId=${ruleId}`, { waitUntil: "domcontentloaded" });
@@ -126,8 +126,16 @@ describe("an alert", () => {
     await page.getByRole("button", { name: "Clear filters" }).click();
     await list().getByText("Standing").waitFor();
     await page.getByRole("link", { name: "Overview" }).click();
-    await page.getByRole("link", { name: /^\d+ open alert/ }).click();
-    await list().getByText("Standing").waitFor();
+    await page
+      .getByRole("region", { name: "Needs attention" })
+      .getByRole("link", { name: /^Standing/ })
+      .first()
+      .click();
+    await page.waitForURL("**/alerts/alr_*");
+    await page
+      .getByRole("heading", { name: /Standing/ })
+      .first()
+      .waitFor();
   });
 
   test("is reached and read by keyboard alone", { timeout: 120_000 }, async () => {

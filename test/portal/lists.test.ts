@@ -38,7 +38,7 @@ test("the 38 devices that went offline are tagged with five clicks, and the pres
     clicks += 1;
     await page.getByRole(role, { name }).first().click();
   };
-  await click(`${OFFLINE} offline`, "link");
+  await click(`Offline ${OFFLINE}`, "link");
   await click("Select the first 100 or none", "checkbox");
   await click("Tag…", "button");
   await page.getByRole("combobox", { name: "Add" }).fill("to-check");

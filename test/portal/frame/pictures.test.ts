@@ -1,5 +1,5 @@
-// README's pictures: `npm run docs:screenshots` takes them again; here they are only opened.
-import { mkdir, readFile, stat } from "node:fs/promises";
+// The pictures of README, and the sheet of all places: `npm run docs:screenshots` takes them again; here README's are only opened.
+import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openConsole } from "../../kit/browser/console.ts";
@@ -40,7 +40,7 @@ test.each(PICTURES)("README shows $name", async ({ name, colorScheme, path, show
   if (isWriting) {
     await mkdir(FOLDER, { recursive: true });
     for (const deviceId of populated.deviceIds) await world.call(await tenant.user(), "POST", `/v1/devices/${deviceId}/commands`, { body: { type: "ping" } });
-    await page.getByText("succeeded").first().waitFor();
+    if (name === "command") await page.getByText("succeeded").first().waitFor();
     await page.screenshot({ path: `${FOLDER}${name}.png` });
   }
   expect(problems).toEqual([]);
@@ -49,4 +49,33 @@ test.each(PICTURES)("README shows $name", async ({ name, colorScheme, path, show
   const file = `docs/pictures/${name}.png`;
   expect(await readFile(fileURLToPath(new URL("../../../README.md", import.meta.url)), "utf8")).toContain(`(${file})`);
   expect((await stat(`${FOLDER}${name}.png`)).size).toBeLessThan(MAX_BYTES);
+});
+
+const SHEET = "docs/pictures/places.jpg";
+const MAX_SHEET_BYTES = 400 * 1_024;
+const PLACES = ["/", "/devices", "/apps", "/catalogue", "/pair", "/rollouts", "/commands", "/backups", "/network", "/alerts", "/events", "/cost"];
+
+/** Each place as it is, small, one beside the other; every second one dark. */
+const takeSheet = async (): Promise<Buffer> => {
+  const shots: string[] = [];
+  for (const [at, path] of PLACES.entries()) {
+    const { page, signIn, close } = await chromium.visitor({ colorScheme: at % 2 === 0 ? "light" : "dark" });
+    await signIn(tenant.ownerId, { path });
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    await page.getByRole("status").getByText("live", { exact: true }).waitFor();
+    shots.push((await page.screenshot({ type: "jpeg", quality: 80 })).toString("base64"));
+    await close();
+  }
+  const page = await (await chromium.visitor()).context.newPage();
+  await page.setViewportSize({ width: 1_500, height: 1_260 });
+  const images = shots.map((shot) => `<img width="480" height="300" style="border:1px solid #889" src="data:image/jpeg;base64,${shot}">`);
+  await page.setContent(`<body style="margin:12px;display:grid;grid-template-columns:repeat(3,480px);gap:12px;background:#dde">${images.join("")}</body>`);
+  return page.screenshot({ type: "jpeg", quality: 72, fullPage: true });
+};
+
+test("the sheet of all places is small enough to be looked at", async () => {
+  if (isWriting) await writeFile(fileURLToPath(new URL(`../../../${SHEET}`, import.meta.url)), await takeSheet());
+  const { size } = await stat(fileURLToPath(new URL(`../../../${SHEET}`, import.meta.url)));
+  expect(size).toBeGreaterThan(50_000);
+  expect(size).toBeLessThan(MAX_SHEET_BYTES);
 });
