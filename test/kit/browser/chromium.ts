@@ -74,9 +74,8 @@ const browserOfWorker = onceAWorker("browser", async () => {
   return { value: browser, end: () => browser.close() };
 });
 
-/** The files of a worker share the browser, which ends with the worker. `close` ends the visitors of this one gateway. */
-export const openChromium = async (world: Gateway) => {
-  const browser: Browser = await browserOfWorker();
+/** `close` ends the visitors of this one gateway. */
+export const visitorsOf = (browser: Browser, world: Gateway) => {
   const visitors = new Set<BrowserContext>();
 
   const visitor = async (options: BrowserContextOptions = {}): Promise<Visitor> => {
@@ -113,7 +112,10 @@ export const openChromium = async (world: Gateway) => {
   };
   return { visitor, close };
 };
-export type Chromium = Awaited<ReturnType<typeof openChromium>>;
+export type Chromium = ReturnType<typeof visitorsOf>;
+
+/** The files of a worker share the browser, which ends with the worker. */
+export const openChromium = async (world: Gateway): Promise<Chromium> => visitorsOf(await browserOfWorker(), world);
 
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];

@@ -26,9 +26,11 @@ export interface Console {
   readonly chromium: Chromium;
 }
 
+export const openConsoleGateway = (): Promise<World> => withTimeout(worldOfWorker(), 30_000, "no gateway started");
+
 /** Await it at the top of a test file. The file's visitors leave when its tests are over; the gateway and the browser stay for the next file. */
 export const openConsole = async (): Promise<Console> => {
-  const world = await withTimeout(worldOfWorker(), 30_000, "no gateway started");
+  const world = await openConsoleGateway();
   const chromium = await withTimeout(openChromium(world), 30_000, "no browser started");
   afterAll(chromium.close);
   return { world, chromium };

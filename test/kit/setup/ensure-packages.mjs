@@ -22,6 +22,7 @@ const PACKAGES = new Map([
   ["haproxy", () => runs("haproxy", "-v")],
   ["caddy", () => runs("caddy", "version")],
   ["chromium-headless-shell", () => runs("chromium-headless-shell", "--version")],
+  ["firefox-esr", () => runs("firefox-esr", "--version")],
   ["pgbouncer", () => runs("pgbouncer", "--version")],
   ["postgresql", hasPostgres],
   // Debian's packages belong to Debian's Python; another python3 may come first in the PATH.
