@@ -130,7 +130,7 @@ describe.concurrent("the overview", () => {
     const requests: string[] = [];
     visitor.page.on("request", (request) => requests.push(decodeURIComponent(new URL(request.url()).pathname)));
     await visitor.signIn(tenant.ownerId);
-    await visitor.page.getByRole("link", { name: "camera" }).first().waitFor();
+    await visitor.page.getByRole("region", { name: "Devices", exact: true }).getByRole("link", { name: "camera" }).waitFor();
     const [first = ""] = requests.filter((path) => path.includes("overview.get"));
     expect(first.replace("/trpc/", "").split(",")).toEqual(expect.arrayContaining(["attention.list"]));
     const asked = requests.flatMap((path) => (path.startsWith("/trpc/") ? path.replace("/trpc/", "").split(",") : []));

@@ -5,7 +5,7 @@ import { AttentionLine, AttentionList } from "../../records/attention.ts";
 
 export const attention = group({
   tag: "Overview",
-  records: { AttentionLine, AttentionList },
+  records: { AttentionLine },
   operations: {
     list: query({
       summary: "List what needs attention, the worst first",

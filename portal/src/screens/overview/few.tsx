@@ -41,7 +41,7 @@ const App = ({ app, device }: { readonly app: AppDetails; readonly device: Devic
     <li>
       <AppTile icon={icon} hue={hue} />
       <div>
-        <Link to="/apps/$appId" params={{ appId }} className="cut">
+        <Link to="/apps/$appId" params={{ appId }} className={`cut ${css["name"]}`}>
           {name}
         </Link>
         <small className="muted cut">
@@ -104,7 +104,7 @@ const DeviceRow = ({ device }: { readonly device: Device }) => {
   return (
     <li>
       <div className={css["deviceHead"]}>
-        <Link to="/devices/$deviceId" params={{ deviceId }} className="cut">
+        <Link to="/devices/$deviceId" params={{ deviceId }} className={`cut ${css["name"]}`}>
           {deviceLabel(device)}
         </Link>
         <Status status={status} word={text.states[status]} />

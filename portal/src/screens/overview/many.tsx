@@ -191,11 +191,11 @@ const Change = ({ change: { kind, id, name, status, phase, phases, done, failed,
   <li>
     <div className={css["deviceHead"]}>
       {kind === "rollout" ? (
-        <Link to="/rollouts/$rolloutId" params={{ rolloutId: id }} className="cut">
+        <Link to="/rollouts/$rolloutId" params={{ rolloutId: id }} className={`cut ${css["name"]}`}>
           {name}
         </Link>
       ) : (
-        <Link to="/bulk/$operationId" params={{ operationId: id }} className="cut">
+        <Link to="/bulk/$operationId" params={{ operationId: id }} className={`cut ${css["name"]}`}>
           {text.changes.operation(name)}
         </Link>
       )}

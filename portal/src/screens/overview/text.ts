@@ -1,4 +1,5 @@
 // The sentences of the overview.
+import { identifierInWords } from "../../../../protocol/kit/identifier-words.ts";
 import { capitalized, inWords } from "../../../../protocol/kit/words.ts";
 import { counted, numbers } from "../../ui/count.ts";
 import { clockOf } from "../../ui/time.tsx";
@@ -7,8 +8,8 @@ const whole = new Intl.NumberFormat(undefined, { style: "percent", maximumFracti
 const tenths = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
 const and = new Intl.ListFormat("en", { type: "conjunction" });
 
-/** Such as `device.went_offline`, in words. */
-const typeInWords = (type: string): string => inWords(type.replaceAll(".", "_"));
+/** The type of an event, in words. */
+const typeInWords = (type: string): string => identifierInWords(type.replaceAll(".", "_")).replace(/^api /, "API ");
 const OF_DEVICES: Readonly<Record<string, string>> = { "device.offline": "went offline", "device.online": "came online", "device.created": "joined" };
 const REASONS: Readonly<Record<string, (phase: number) => string>> = {
   PERSON: () => "was paused by a person",
