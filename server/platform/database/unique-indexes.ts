@@ -190,6 +190,7 @@ export const UNIQUE_INDEXES: Readonly<Record<string, IndexMeaning>> = {
   deployment_revisions_pkey: NUMBERED,
   outbox_dispatches_pkey: NUMBERED,
   outbox_pending_pkey: NUMBERED,
+  overview_points_pkey: MERGED,
   device_presence_pkey: WITH_PARENT,
   enrollments_pkey: WITH_PARENT,
   webhook_endpoints_pkey: WITH_PARENT,

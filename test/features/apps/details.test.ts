@@ -103,7 +103,7 @@ describe("of an agent", () => {
       await insertRow(world.sql, "backups", { ...row, status, completed_at: made, verification: JSON.stringify({ status: "none" }) });
     }
     await world.sql.query("update apps set template_version = '0.0.1' where app_id = $1", [appId]);
-    expect(await rig.ask(`GET /apps/${appId}`)).toMatchObject({ update: { version: "1.0.0", notes: null }, lastBackupAt: at.toISOString() });
+    expect(await rig.ask(`GET /apps/${appId}`)).toMatchObject({ update: { version: "1.0.0", notes: expect.any(String) }, lastBackupAt: at.toISOString() });
     const made = await world.call(rig.owner, "POST", "/v1/api-keys", { body: { name: "apps", scopes: ["app:read"] } });
     const { body } = await world.call(asKey(made.body.data.apiKey, rig.tenant.tenantId), "GET", `/v1/apps/${appId}`);
     expect(body.data).toMatchObject({ update: { version: "1.0.0" }, lastBackupAt: null });

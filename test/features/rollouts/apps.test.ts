@@ -39,7 +39,7 @@ describe("a rollout of an app", () => {
     expect(await versionsOf(fleet)).toEqual(times(8, `running ${OLD}`));
     expect(await call(fleet, "GET", `/rollouts/${rolloutId}/failures`)).toEqual([
       {
-        ...{ code: "HEALTH_CHECK_FAILED", count: 5, message: "the page answers 500", lines: ["starting", "cannot start"] },
+        ...{ code: "HEALTH_CHECK_FAILED", count: 5, message: "the page answers 500", lines: ["starting", "cannot start"], common: [] },
         devices: times(5, { deviceId: expect.any(String), name: null, appId: expect.stringMatching(/^app_/), commandId: expect.stringMatching(/^cmd_/) }),
       },
     ]);
