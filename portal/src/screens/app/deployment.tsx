@@ -3,7 +3,7 @@ import type { DeploymentWithActors as Named } from "@mooring/client";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, Navigate, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
-import { api } from "../../api/client.ts";
+import { api, mooring } from "../../api/client.ts";
 import { useMay } from "../../api/session.ts";
 import { AppFailure } from "../../parts/apps/app-failure.tsx";
 import { shownStatus } from "../../parts/apps/app-status.tsx";
@@ -119,10 +119,15 @@ export const DeploymentScreen = () => {
   const read = useQuery(api.deployments.get.queryOptions({ deploymentId }));
   const appId = read.data?.appId ?? null;
   const leads = appId !== null && may("app:read");
-  // The app of a cancelled deployment goes as soon as its device is there: what is known from before does not count.
-  const app = useQuery({ ...api.apps.get.queryOptions({ appId: appId ?? "" }), enabled: leads, staleTime: 0 });
-  if (leads && app.isFetchedAfterMount && app.error === null) return <Navigate to="/apps/$appId" params={{ appId }} search={{ tab, ...search }} replace />;
-  if (read.data === undefined || (leads && !app.isFetchedAfterMount))
+  // The app of a cancelled deployment goes as soon as its device is there: what is known from before does not count, nor what is on its way since then.
+  const [visit] = useState(() => performance.now());
+  const app = useQuery({
+    queryKey: ["leads", appId, visit],
+    queryFn: ({ signal }) => mooring.apps.get.query({ appId: appId ?? "" }, { signal }),
+    enabled: leads,
+  });
+  if (leads && app.data !== undefined) return <Navigate to="/apps/$appId" params={{ appId }} search={{ tab, ...search }} replace />;
+  if (read.data === undefined || (leads && app.isPending))
     return (
       <Page title={text.deployment}>
         <Loaded read={{ ...read, data: undefined }} rows={8}>
