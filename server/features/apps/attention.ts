@@ -23,24 +23,26 @@ const linesOf = ({ first, total }: FoundApps, { search, ...common }: Common, fac
   }));
 };
 
-export const createAppAttention = ({ db, catalogue }: Pick<FeatureKit, "db"> & { readonly catalogue: AppCatalogue }): AttentionSource => ({
-  needs: "app:read",
-  find: async (scope) => {
-    const take = MAX_ALONE + 1;
-    const versions = catalogue.entries.map(({ template }) => template);
-    const failed = await findNeedy(db, scope, inError, take);
-    const drifting = await findNeedy(db, scope, drifted, take);
-    const old = await findNeedy(db, scope, outdatedBy(versions), take);
-    return [
-      ...linesOf(failed, { kind: "apps_failed", tone: "bad", search: "status=error" }, ({ failure, updatedAt }) => ({
-        since: updatedAt,
-        params: failure === null ? {} : { reason: failure.reason },
-      })),
-      ...linesOf(drifting, { kind: "apps_drifted", tone: "warn", search: "drift=true" }, ({ driftSince }) => ({ since: driftSince, params: {} })),
-      ...linesOf(old, { kind: "apps_outdated", tone: "info", search: "outdated=true" }, ({ appType, templateVersion }) => ({
-        since: null,
-        params: { from: templateVersion, to: catalogue.find(appType)?.template.version ?? "" },
-      })),
-    ];
-  },
-});
+export const createAppAttention = ({ db, catalogue }: Pick<FeatureKit, "db"> & { readonly catalogue: AppCatalogue }): AttentionSource => {
+  const isOld = outdatedBy(catalogue.entries.map(({ template }) => template));
+  return {
+    needs: "app:read",
+    find: async (scope) => {
+      const take = MAX_ALONE + 1;
+      const failed = await findNeedy(db, scope, inError, take);
+      const drifting = await findNeedy(db, scope, drifted, take);
+      const old = await findNeedy(db, scope, isOld, take);
+      return [
+        ...linesOf(failed, { kind: "apps_failed", tone: "bad", search: "status=error" }, ({ failure, updatedAt }) => ({
+          since: updatedAt,
+          params: failure === null ? {} : { reason: failure.reason },
+        })),
+        ...linesOf(drifting, { kind: "apps_drifted", tone: "warn", search: "drift=true" }, ({ driftSince }) => ({ since: driftSince, params: {} })),
+        ...linesOf(old, { kind: "apps_outdated", tone: "info", search: "outdated=true" }, ({ appType, templateVersion }) => ({
+          since: null,
+          params: { from: templateVersion, to: catalogue.find(appType)?.template.version ?? "" },
+        })),
+      ];
+    },
+  };
+};

@@ -26,6 +26,15 @@ const runsOf = (devices: readonly OfflineDevice[]): OfflineDevice[][] => {
   return runs;
 };
 
+/** The tags by which some of them may turn out to have gone together. */
+const candidatesAmong = (devices: readonly OfflineDevice[]): string[] =>
+  sharedTags(
+    runsOf(devices)
+      .filter(({ length }) => length >= TOGETHER)
+      .flat(),
+    TOGETHER,
+  );
+
 export interface OfflineGroup {
   /** Null: they went at different times, or share no tag. */
   readonly tag: string | null;
@@ -79,7 +88,7 @@ export const createOfflineAttention = ({ db, clock }: Pick<FeatureKit, "db" | "c
   needs: "device:read",
   find: async (scope, limit) => {
     const devices = await listOffline(db, scope, clock.now(), LOOKS_AT);
-    const { groups, alone } = groupOffline(devices, await countTagged(db, scope, sharedTags(devices, TOGETHER)));
+    const { groups, alone } = groupOffline(devices, await countTagged(db, scope, candidatesAmong(devices)));
     const lines = [...groups.slice(0, limit - MAX_ALONE).map(together), ...alone.slice(0, MAX_ALONE).map(byItself)];
     const named = lines.reduce((sum, { count }) => sum + count, 0);
     const rest = alone.slice(MAX_ALONE);

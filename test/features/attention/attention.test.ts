@@ -5,9 +5,8 @@ import { newId } from "../../../server/core/ids.ts";
 import { groupOffline } from "../../../server/features/devices/offline.ts";
 import { newApp } from "../../contract/samples/apps.ts";
 import { newRollout } from "../../contract/samples/rollouts.ts";
-import type { Stock } from "../../contract/stock.ts";
-import { insertRow } from "../../kit/gateway/rows.ts";
 import { asKey, type Caller, startWorld, type World } from "../../kit/gateway/world.ts";
+import { insert, type Own, openTenant } from "../overview/kit.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever came back
 type Line = any;
@@ -18,20 +17,12 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-type Own = Pick<Stock, "world" | "tenant" | "device" | "owner">;
-/** A tenant with a device that never connected. */
-const openTenant = async (): Promise<Own> => {
-  const tenant = await world.tenant();
-  return { world, tenant, device: await tenant.device(), owner: await tenant.user("owner") };
-};
-
 const attention = async (as: Caller): Promise<readonly Line[]> => {
   const { status, body } = await world.call(as, "GET", "/v1/attention");
   expect(status, JSON.stringify(body)).toBe(200);
   return body.data;
 };
 const kindsFor = async (as: Caller): Promise<readonly string[]> => [...new Set((await attention(as)).map(({ kind }) => kind))];
-const insert = ({ tenant }: Own, table: string, row: object) => insertRow(world.sql, table, { tenant_id: tenant.tenantId, ...row });
 
 /** A key with these permissions alone, or all of an operator. */
 const keyOf = async ({ owner, tenant }: Own, scopes: readonly string[], selector: object | null = null): Promise<Caller> => {
@@ -54,7 +45,7 @@ const offline = async (stock: Own, seconds: readonly number[], row: object = {})
 
 /** One thing of each kind. */
 const troubled = async (): Promise<Own> => {
-  const stock = await openTenant();
+  const stock = await openTenant(world);
   const { device } = stock;
   await offline(stock, [60]);
   await newApp(stock, { status: "error" });
@@ -101,7 +92,7 @@ describe("the list", () => {
   });
 
   test("of a tenant without trouble is empty, and knows nothing of another's", async () => {
-    const { owner } = await openTenant();
+    const { owner } = await openTenant(world);
     expect(await attention(owner)).toEqual([]);
   });
 
@@ -120,7 +111,7 @@ describe("the list", () => {
 
 describe("a cause that is known", () => {
   test("by its maintenance is no line, and one more when that has ended", async () => {
-    const stock = await openTenant();
+    const stock = await openTenant(world);
     const inMaintenance = (until: Date | null) => ({ maintenance: JSON.stringify({ enabled: true, until: until?.toISOString() ?? null }) });
     await offline(stock, [100], inMaintenance(null));
     await offline(stock, [200], inMaintenance(new Date(Date.now() + 60_000)));
@@ -130,7 +121,7 @@ describe("a cause that is known", () => {
   });
 
   test("by a person who acknowledged, silenced or paused it is a decision of that person, not an alarm", async () => {
-    const stock = await openTenant();
+    const stock = await openTenant(world);
     const alert = { type: "device.cpu", severity: "critical", rule_name: "Busy", target_id: stock.device.deviceId };
     await insert(stock, "alerts", { alert_id: newId("alr"), ...alert, status: "acknowledged" });
     await insert(stock, "alerts", { alert_id: newId("alr"), ...alert, status: "open", silenced: true });
@@ -172,7 +163,7 @@ describe("devices that went offline", () => {
   });
 
   test("make a line for a site, one for each of three others, and one that counts the rest", async () => {
-    const stock = await openTenant();
+    const stock = await openTenant(world);
     await offline(stock, [30, 40, 50, 60], { tags: ["site:porto"] });
     const single = await offline(stock, [1_000, 2_000, 3_000, 4_000, 5_000]);
     const lines = await attention(stock.owner);
@@ -188,7 +179,7 @@ describe("devices that went offline", () => {
 });
 
 test("many apps in one state are one line, and the list of apps answers its search", async () => {
-  const stock = await openTenant();
+  const stock = await openTenant(world);
   for (let at = 0; at < 4; at += 1) {
     const { appId } = await newApp(stock, { deviceId: stock.device.deviceId });
     await world.sql.query("update apps set drift_since = now(), template_version = '0.0.1' where app_id = $1", [appId]);

@@ -6,11 +6,10 @@ import { newId } from "../../../server/core/ids.ts";
 import { activityOf } from "../../../server/features/overview/activity.ts";
 import { newApp } from "../../contract/samples/apps.ts";
 import { newRollout } from "../../contract/samples/rollouts.ts";
-import type { Stock } from "../../contract/stock.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
-import { insertRow } from "../../kit/gateway/rows.ts";
 import { runJob } from "../../kit/gateway/run-job.ts";
 import { asKey, type Caller, startWorld, type World } from "../../kit/gateway/world.ts";
+import { insert, type Own, openTenant } from "./kit.ts";
 
 let world: World;
 beforeAll(async () => {
@@ -18,20 +17,12 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-type Own = Pick<Stock, "world" | "tenant" | "device" | "owner">;
-/** A tenant with a device that never connected. */
-const openTenant = async (): Promise<Own> => {
-  const tenant = await world.tenant();
-  return { world, tenant, device: await tenant.device(), owner: await tenant.user("owner") };
-};
-
 const overview = async (as: Caller, query = "") => {
   const { status, body } = await world.call(as, "GET", `/v1/overview${query}`);
   expect(status, JSON.stringify(body)).toBe(200);
   return body.data;
 };
 const BY_IDS = JSON.stringify({ kind: "ids", fleetId: null, selector: null });
-const insert = ({ tenant }: Own, table: string, row: object) => insertRow(world.sql, table, { tenant_id: tenant.tenantId, ...row });
 const addDevice = async (stock: Own, status: string, tags: readonly string[], seenAt: Date | null = null): Promise<void> => {
   const deviceId = newId("dev");
   await insert(stock, "devices", { device_id: deviceId, status, tags });
@@ -39,7 +30,7 @@ const addDevice = async (stock: Own, status: string, tags: readonly string[], se
 };
 
 test("counts what the tenant has, and says which first steps are done", async () => {
-  const stock = await openTenant();
+  const stock = await openTenant(world);
   await addDevice(stock, "online", []);
   await addDevice(stock, "offline", []);
   await newApp(stock, { status: "error", deviceId: stock.device.deviceId });
@@ -58,7 +49,7 @@ test("counts what the tenant has, and says which first steps are done", async ()
 });
 
 test("a point of each half hour is counted once for all tenants, and a day of them is a line with gaps where nobody counted", async () => {
-  const stock = await openTenant();
+  const stock = await openTenant(world);
   await addDevice(stock, "offline", []);
   await world.sql.query("delete from overview_points");
   await runJob(world, "overview.count");
@@ -77,7 +68,7 @@ test("a point of each half hour is counted once for all tenants, and a day of th
 });
 
 test("an app is late when its last good backup is older than 26 hours, or none was good", async () => {
-  const stock = await openTenant();
+  const stock = await openTenant(world);
   const saved = async (hours: number, status = "completed"): Promise<void> => {
     const { appId } = await newApp(stock, { deviceId: stock.device.deviceId });
     const at = new Date(Date.now() - hours * 3_600_000);
@@ -100,7 +91,7 @@ test("an app is late when its last good backup is older than 26 hours, or none w
 
 describe("groups", () => {
   test("are of the key that most devices have, the worst first, or of the key that one asks for", async () => {
-    const stock = await openTenant();
+    const stock = await openTenant(world);
     const [first, last] = [new Date("2026-01-01T00:00:00Z"), new Date("2026-01-02T00:00:00Z")];
     await addDevice(stock, "offline", ["site:porto", "rack:1"], first);
     await addDevice(stock, "offline", ["site:porto", "plain"], last);
@@ -117,13 +108,13 @@ describe("groups", () => {
     expect((await overview(stock.owner, "?groupBy=__proto__")).groups).toMatchObject({ key: "__proto__", total: 0, items: [] });
   });
   test("without such a tag have no key", async () => {
-    const { owner } = await openTenant();
+    const { owner } = await openTenant(world);
     expect((await overview(owner)).groups).toEqual({ key: null, keys: [], items: [], total: 0 });
   });
 });
 
 test("changes under way are rollouts and bulk operations that have not ended", async () => {
-  const stock = await openTenant();
+  const stock = await openTenant(world);
   const rolloutId = await newRollout(stock, { status: "running" });
   await newRollout(stock, { status: "completed" });
   const operationId = newId("blk");
@@ -139,7 +130,7 @@ test("changes under way are rollouts and bulk operations that have not ended", a
 });
 
 test("a caller who is limited to some devices counts these only, and gets no line over all", async () => {
-  const stock = await openTenant();
+  const stock = await openTenant(world);
   await addDevice(stock, "offline", ["site:porto"]);
   const made = await world.call(stock.owner, "POST", "/v1/api-keys", {
     body: { name: "one", scopes: ["device:read"], selector: { deviceIds: [stock.device.deviceId] } },
@@ -188,7 +179,7 @@ describe("activity", () => {
     ).toHaveLength(12);
   });
   test("leaves out commands that succeeded", async () => {
-    const stock = await openTenant();
+    const stock = await openTenant(world);
     for (const [at, type] of ["command.completed", "device.offline", "command.failed"].entries())
       await world.sql.query("insert into outbox_events (event_id, tenant_id, type, subject_id, data) values ($1, $2, $3, $4, '{}')", [
         newId("evt"),

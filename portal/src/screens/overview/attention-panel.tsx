@@ -9,6 +9,7 @@ import { Loaded, Panel } from "../../ui/parts.tsx";
 import { Shape } from "../../ui/status.tsx";
 import { noteOf, stepOf, titleOf } from "./attention-words.tsx";
 import css from "./overview.module.css";
+import { SMALL, useApps } from "./small-fleet.ts";
 import { text } from "./text.ts";
 import { wayTo } from "./ways.ts";
 
@@ -32,8 +33,7 @@ const Line = ({ line, cut }: { readonly line: AttentionLine; readonly cut: strin
 /** The names of the apps on each offline device, in a fleet that is small enough to know them. */
 const useAppsAway = (overview: Overview): ReadonlyMap<string, readonly string[]> => {
   const may = useMay();
-  const enabled = may("app:read") && overview.devices.total <= 12 && (overview.apps?.total ?? 0) > 0;
-  const { data } = useQuery({ ...api.apps.list.queryOptions({ sort: "name", pageSize: 100 }), enabled });
+  const { data } = useApps(may("app:read") && overview.devices.total <= SMALL && (overview.apps?.total ?? 0) > 0);
   const names = new Map<string, string[]>();
   for (const { deviceId, name } of data?.items ?? []) names.set(deviceId, [...(names.get(deviceId) ?? []), name]);
   return names;

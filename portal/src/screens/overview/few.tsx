@@ -1,8 +1,6 @@
 // What a small fleet shows: each app with the way to its page, and each device with what it uses.
 import type { AppDetails, Device } from "@mooring/client";
-import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { api } from "../../api/client.ts";
 import { useMay } from "../../api/session.ts";
 import { AppStatus } from "../../parts/apps/app-status.tsx";
 import { AppTile } from "../../ui/app-tile.tsx";
@@ -13,14 +11,11 @@ import { Loaded, Panel } from "../../ui/parts.tsx";
 import { Shape, Status, type Tone } from "../../ui/status.tsx";
 import { clockOf } from "../../ui/time.tsx";
 import css from "./overview.module.css";
+import { useApps, useDevices } from "./small-fleet.ts";
 import { text } from "./text.ts";
 
-const DEVICES = 12;
-const APPS = 100;
 /** A device may have hundreds; the list of apps has the rest. */
 const SHOWN_APPS = 24;
-
-const useDevices = () => useQuery(api.devices.list.queryOptions({ sort: "status,name", pageSize: DEVICES }));
 
 const AppState = ({ app: { name, status, drift, addresses }, device }: { readonly app: AppDetails; readonly device: Device | undefined }) => {
   const page = addresses.find(({ url }) => /^https?:/.test(url))?.url;
@@ -54,7 +49,7 @@ const App = ({ app, device }: { readonly app: AppDetails; readonly device: Devic
 };
 
 export const AppsPanel = () => {
-  const read = useQuery(api.apps.list.queryOptions({ sort: "name", pageSize: APPS }));
+  const read = useApps();
   const devices = useDevices();
   const deviceOf = new Map(devices.data?.items.map((device) => [device.deviceId as string, device]));
   return (

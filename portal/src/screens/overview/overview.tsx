@@ -11,6 +11,7 @@ import { ActivityPanel } from "./activity-panel.tsx";
 import { AttentionPanel, useAttention } from "./attention-panel.tsx";
 import css from "./overview.module.css";
 import { SetupPanel, showsSetup } from "./setup-panel.tsx";
+import { SMALL } from "./small-fleet.ts";
 import { text } from "./text.ts";
 
 const Few = lazy(() => import("./few.tsx").then((part) => ({ default: part.AppsPanel })));
@@ -19,8 +20,6 @@ const FiguresPanel = lazy(() => import("./many.tsx").then((part) => ({ default: 
 const GroupsPanel = lazy(() => import("./many.tsx").then((part) => ({ default: part.GroupsPanel })));
 const ChangesPanel = lazy(() => import("./many.tsx").then((part) => ({ default: part.ChangesPanel })));
 
-/** Beyond these, people look for groups of devices, not for one app. */
-const SMALL = 12;
 const isLarge = (): boolean => queryClient.getQueriesData<Overview>(api.overview.pathFilter()).some(([, known]) => (known?.devices.total ?? 0) > SMALL);
 const READ_AGAIN: ReadAgain = {
   after: isStored,
@@ -30,7 +29,7 @@ const READ_AGAIN: ReadAgain = {
 };
 
 const route = getRouteApi("/");
-export const useOverview = () => {
+const useOverview = () => {
   const { group } = route.useSearch();
   return useQuery(api.overview.get.queryOptions(group === undefined ? {} : { groupBy: group }, { placeholderData: (before) => before }));
 };

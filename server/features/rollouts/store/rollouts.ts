@@ -1,6 +1,6 @@
 // Rows of rollouts.
 import type { Prisma } from "../../../../prisma/generated/client.ts";
-import type { Page } from "../../../../protocol/index.ts";
+import type { Page, RolloutStatus } from "../../../../protocol/index.ts";
 import { isLimited } from "../../../core/access.ts";
 import type { Clients, Tx } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
@@ -47,19 +47,22 @@ export const pageOfRollouts = async (db: Clients, scope: SystemScope, query: Rol
   });
 };
 
+interface InStatus {
+  readonly status: readonly RolloutStatus[];
+  readonly orderBy: Prisma.RolloutOrderByWithRelationInput[];
+  readonly take: number;
+}
+const findInStatus = async (db: Clients, scope: SystemScope, { status, ...asked }: InStatus): Promise<readonly RolloutRow[]> => {
+  const among = await visibleTo(db, scope);
+  const where = { status: { in: [...status] }, ...(among === null ? {} : { rolloutId: { in: [...among] } }) };
+  return (await db.for(scope).rollout.findMany({ where, ...asked })).map(toRolloutRow);
+};
 /** Rollouts that have not ended, the newest first. */
-export const findUnderWay = async (db: Clients, scope: SystemScope, take: number): Promise<readonly RolloutRow[]> => {
-  const among = await visibleTo(db, scope);
-  const where = { status: { in: [...LIVE] }, ...(among === null ? {} : { rolloutId: { in: [...among] } }) };
-  return (await db.for(scope).rollout.findMany({ where, orderBy: { rolloutId: "desc" }, take })).map(toRolloutRow);
-};
-
+export const findUnderWay = (db: Clients, scope: SystemScope, take: number): Promise<readonly RolloutRow[]> =>
+  findInStatus(db, scope, { status: LIVE, orderBy: [{ rolloutId: "desc" }], take });
 /** Rollouts that stopped or wait for an approval. */
-export const findStopped = async (db: Clients, scope: SystemScope, take: number): Promise<readonly RolloutRow[]> => {
-  const among = await visibleTo(db, scope);
-  const where = { status: { in: ["paused", "awaiting_approval"] }, ...(among === null ? {} : { rolloutId: { in: [...among] } }) };
-  return (await db.for(scope).rollout.findMany({ where, orderBy: [{ updatedAt: "desc" }, { rolloutId: "asc" }], take })).map(toRolloutRow);
-};
+export const findStopped = (db: Clients, scope: SystemScope, take: number): Promise<readonly RolloutRow[]> =>
+  findInStatus(db, scope, { status: ["paused", "awaiting_approval"], orderBy: [{ updatedAt: "desc" }, { rolloutId: "asc" }], take });
 
 export const findRollout = async (db: Clients, scope: SystemScope, rolloutId: string): Promise<RolloutRow | null> => {
   const row = await db.for(scope).rollout.findFirst({ where: { rolloutId } });
