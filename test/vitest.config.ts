@@ -11,6 +11,8 @@ const SHARED = "contract,protocol,features,channel,platform,gateway,agent-sim,co
 
 /** Its files test what belongs to a release: packaging, installs, long searches, and whole lives of processes whose rules other tests guard too. */
 const RELEASE = "release";
+/** The folders of a release whose files look at every operation and at every place of the console. They share their worker's modules, gateway and browser. */
+const WALLS = `test/${RELEASE}/{walls,console}/**/*.test.ts`;
 
 /** The tests of the console. They start one gateway and one browser a worker, which the environment ends with the worker. */
 const CONSOLE = "portal";
@@ -59,7 +61,8 @@ export default defineConfig({
         // Visitors of a file at once: they wait for the gateway more than for the processor.
         maxConcurrency: 2,
       }),
-      project(RELEASE, { include: [`test/${RELEASE}/**/*.test.ts`], ...BROWSER }),
+      project(RELEASE, { include: [`test/${RELEASE}/**/*.test.ts`], exclude: [WALLS], ...BROWSER }),
+      project(`${RELEASE} walls`, { include: [WALLS], ...BROWSER, isolate: false, maxConcurrency: 2 }),
     ],
   },
 });

@@ -1,16 +1,12 @@
-// The database can store whatever the contract allows: every field of every operation and every agent frame at its edges.
-import { inspect } from "node:util";
+// The database can store whatever the contract allows: every field of every agent frame at its edges, and every number in the column of its name.
+// test/release/walls/bounds.test.ts has the fields of the operations.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { AgentFrame, Goodbye, Hello, type Operation, SocketAck, SocketHeartbeat, sign } from "../../protocol/index.ts";
-import { isAppError } from "../../server/core/errors.ts";
-import { parseInput } from "../../server/gateway/rest/parse.ts";
-import { jsonSchemaOf } from "../../server/gateway/rest/rest-input.ts";
-import { type Log, silentLog } from "../../server/platform/telemetry/log.ts";
+import { AgentFrame, Goodbye, Hello, SocketAck, SocketHeartbeat, sign } from "../../protocol/index.ts";
 import { type AgentSocket, connect, online } from "../channel/harness.ts";
 import { eventually } from "../kit/checks/eventually.ts";
-import { type Answer, type Device, startWorld, type World } from "../kit/gateway/world.ts";
-import { boundedNumbers, type Edge, edges } from "./edges.ts";
-import { CASES, type Case, callerFor, NEEDS_PROVIDER, openStock, REST_CASES, type Stock, sample, send, toRequest } from "./samples.ts";
+import { type Device, startWorld, type World } from "../kit/gateway/world.ts";
+import { boundedNumbers, contains, edges, nameOfEdge } from "./edges.ts";
+import { CASES, openStock, type Stock } from "./samples.ts";
 
 const OFF = Object.fromEntries(
   ["STANDARD", "TENANT", "AGENT", "HEARTBEAT", "ANONYMOUS", "PAIRING", "INVITES", "FAILED_AUTH", "CONNECT"].map((name) => [`RATE_LIMIT_${name}`, "off"]),
@@ -18,148 +14,12 @@ const OFF = Object.fromEntries(
 
 let world: World;
 let stock: Stock;
-/** What the gateway last logged as an error: an answer with status 500 says nothing of its cause. */
-let lastError = "";
-const log: Log = { ...silentLog, error: ({ error }: { readonly error?: unknown }) => (lastError = inspect(error).slice(0, 2_000)) };
 beforeAll(async () => {
   const wide = { FRAMES_PER_SECOND: "10000", TENANTS_PER_USER: "100000", COMMAND_QUEUE_PER_DEVICE: "100000" };
-  world = await startWorld({ ...OFF, ...wide }, { inProcess: true, log });
+  world = await startWorld({ ...OFF, ...wide }, { inProcess: true });
   stock = await openStock(world);
 });
 afterAll(() => world.close());
-
-type Input = Record<string, unknown>;
-const nameOf = ({ field, value }: Edge): string => `${field} = ${(JSON.stringify(value) ?? "undefined").slice(0, 80)}`;
-const isTime = (value: unknown): value is string => typeof value === "string" && /^\d{4}-\d\d-\d\dT/.test(value);
-
-/** Whether the answer contains everything that was sent. Times are stored in milliseconds, and -0 as 0. */
-const contains = (shown: unknown, sent: unknown): boolean => {
-  if (isTime(sent) && isTime(shown)) return Math.abs(Date.parse(sent) - Date.parse(shown)) <= 1;
-  if (typeof sent !== "object" || sent === null) return shown === sent || (sent === 0 && shown === 0);
-  if (typeof shown !== "object" || shown === null) return false;
-  return Object.entries(sent).every(([name, value]) => contains((shown as Record<string, unknown>)[name], value));
-};
-
-/** Fields with another value in the answer, each for a reason. */
-const NOT_REPEATED: Readonly<Record<string, string>> = {
-  version: "each change increments it",
-  notBefore: "a time in the past becomes now",
-};
-
-/** Here the record tells what is, and the caller what should be, or what it waits for. */
-const FOLLOWS: ReadonlySet<string> = new Set([
-  ...["apps.change.status", "deployments.change.status"],
-  ...["backups.wait.status", "backups.waitRestore.status"],
-  // The record says how the data was kept consistent, and a checksum with its kind.
-  ...["backups.create.consistency", "backups.report.checksum", "backups.reportChange.checksum"],
-  ...[
-    "apps.wait.status",
-    "deployments.wait.status",
-    "devices.wait.status",
-    "bulkOperations.wait.status",
-    "rollouts.wait.status",
-    "dataExports.wait.status",
-    "imports.wait.status",
-  ],
-  // The child of a rollback has an id of its own, and the settings of a rollout are completed.
-  ...["rollouts.preview.conflicts", "rollouts.create.settings", "rollouts.rollback.rolloutId"],
-  // `active` starts the tunnel, and its device makes it so; the tenant's name is added to the host name.
-  ...["tunnels.update.status", "tunnels.create.hostname", "tunnels.update.hostname"],
-  // The record says how the targets were chosen, and not which.
-  "bulkOperations.create.target",
-]);
-
-/** The sent fields that the answer shows with another value. */
-const changedIn = (id: string, sent: Readonly<Record<string, unknown>>, { body }: Answer): readonly string[] => {
-  const shown = body?.data;
-  if (typeof shown !== "object" || shown === null) return [];
-  return Object.keys(sent).filter((name) => name in shown && !(name in NOT_REPEATED) && !FOLLOWS.has(`${id}.${name}`) && !contains(shown[name], sent[name]));
-};
-
-/** What every call goes through before its operation sees the input. */
-const isAccepted = ({ op }: Case, input: Input): boolean => {
-  try {
-    parseInput(op, JSON.parse(JSON.stringify(input)));
-    return true;
-  } catch (error) {
-    if (isAppError(error)) return false;
-    throw error;
-  }
-};
-
-/** The first edges of all fields, then the second ones, and so on. */
-const roundsOf = (all: readonly Edge[]): readonly (readonly Edge[])[] => {
-  const byField = [...new Set(all.map(({ field }) => field))].map((name) => all.filter(({ field }) => field === name));
-  const longest = Math.max(0, ...byField.map((own) => own.length));
-  return Array.from({ length: longest }, (_, nth) => byField.flatMap((own) => own[nth] ?? []));
-};
-
-/** Fields that an earlier operation was tried with, by name and schema. */
-const tried = new Set<string>();
-/** All edges of a field that no operation has had before, else its first, its last and its longest: alike fields are read and judged by the same code. */
-const fewerOfKnown = (op: Operation, all: readonly Edge[]): readonly Edge[] => {
-  const { properties = {} } = jsonSchemaOf(op.input, "input") as { readonly properties?: Readonly<Record<string, unknown>> };
-  return [...new Set(all.map(({ field }) => field))].flatMap((field) => {
-    const own = all.filter((edge) => edge.field === field);
-    const kind = `${field} ${JSON.stringify(properties[field])}`;
-    if (!tried.has(kind)) {
-      tried.add(kind);
-      return own;
-    }
-    const lengths = own.map(({ value }) => JSON.stringify(value)?.length ?? 0);
-    return [...new Set([own[0], own[lengths.indexOf(Math.max(...lengths))], own.at(-1)])].filter((edge) => edge !== undefined);
-  });
-};
-
-/** A machine that does much else may answer that it is busy, and the caller then asks again. */
-const sendUntilNotBusy = async (each: Case, input: Input): Promise<Answer> => {
-  const once = () => send(stock, callerFor(each, stock), "/v1", toRequest(each.op, input));
-  let answer = await once();
-  for (let again = 0; answer.body?.code === "DATABASE_BUSY" && again < 3; again += 1) answer = await once();
-  return answer;
-};
-
-/** Calls an operation with edges in place of a sample's values, and notes what is wrong with the answers. */
-const trying = (each: Case, wrong: unknown[]) => {
-  let kept: Input | null = null;
-  return async (some: readonly Edge[]): Promise<boolean> => {
-    const base = kept ?? (await sample(each, stock));
-    const input = { ...base, ...Object.fromEntries(some.map(({ field, value }) => [field, value])) };
-    const answer = await sendUntilNotBusy(each, input);
-    // A refused call leaves its sample as it was, and a read any other.
-    kept = answer.status >= 400 || isRead(each) ? base : null;
-    if (answer.status >= 500) wrong.push([some.map(nameOf), answer.status, answer.body?.code, lastError]);
-    else if (answer.status < 300) for (const name of changedIn(each.id, input, answer)) wrong.push([some.map(nameOf), name, answer.body.data[name]]);
-    return answer.status < 300;
-  };
-};
-const isRead = ({ op }: Case): boolean => op.kind === "query" && op.replay === "repeatable";
-
-describe("operations", () => {
-  const called = REST_CASES.filter(({ id }) => !NEEDS_PROVIDER.has(id));
-  // Reads first: later, lists and exports have thousands of rows.
-  const inOrder = [...called.filter(isRead), ...called.filter((each) => !isRead(each))];
-  test.each(inOrder.map((each) => [each.id, each] as const))("%s accepts every field at its edges and returns the same values", async (_, each) => {
-    const wrong: unknown[] = [];
-    const attempt = trying(each, wrong);
-    const good = await sample(each, stock);
-    // Long polls have tests of their own and would only slow this one down.
-    const accepted = fewerOfKnown(each.op, edges(each.op.input)).filter(
-      ({ field, value }) => field !== "wait" && isAccepted(each, { ...good, [field]: value }),
-    );
-    // Fields whose edge, an unknown id for instance, refuses the whole call go alone.
-    const loners = new Set<string>(accepted.map(({ field }) => field).filter((field) => field.endsWith("Id")));
-    for (const round of isRead(each) ? [] : roundsOf(accepted)) {
-      const together = round.filter(({ field }) => !loners.has(field));
-      const alone = round.filter(({ field }) => loners.has(field));
-      if (together.length > 0 && !(await attempt(together))) alone.push(...together);
-      for (const edge of alone) if (!(await attempt([edge]))) loners.add(edge.field);
-    }
-    // One condition of a list must not hide what another would find.
-    if (isRead(each)) for (const edge of accepted) await attempt([edge]);
-    expect(wrong.map((one) => JSON.stringify(one))).toEqual([]);
-  });
-});
 
 describe("frames", () => {
   const reachable = () => ({ url: world.url.replace(/^http/, "ws"), clock: { now: () => new Date() } });
@@ -191,7 +51,7 @@ describe("frames", () => {
       );
       const stored = edge.field === "maxInFlight" ? clampedInFlight(Number(edge.value)) : edge.value;
       const isStored = !(edge.field in rows[0]) || rows[0][edge.field] === stored;
-      if (answer?.op !== "ready" || !isStored) wrong.push([nameOf(edge), answer, rows[0]]);
+      if (answer?.op !== "ready" || !isStored) wrong.push([nameOfEdge(edge), answer, rows[0]]);
     }
     expect(wrong).toEqual([]);
   });
@@ -207,7 +67,7 @@ describe("frames", () => {
       await world.app.channel.flush();
       const { metrics } = (await world.call(owner, "GET", `/v1/devices/${device.deviceId}`)).body.data;
       const isStored = edge.field === "metrics" ? contains(metrics, edge.value) : !(edge.field in metrics) || metrics[edge.field] === edge.value;
-      if (answer?.op !== "heartbeat_ack" || !isStored) wrong.push([nameOf(edge), answer, metrics]);
+      if (answer?.op !== "heartbeat_ack" || !isStored) wrong.push([nameOfEdge(edge), answer, metrics]);
     }
     expect(wrong).toEqual([]);
     socket.end();
@@ -224,7 +84,7 @@ describe("frames", () => {
       const answer = await answerOf(socket, "ack_ok", "error");
       const isAnswered = answer?.op === "ack_ok" || (edge.field === "status" && answer?.op === "error" && answer.data.code === "VALIDATION_FAILED");
       const { ack } = (await world.call(owner, "GET", `/v1/commands/${commandId}`)).body.data;
-      if (!isAnswered || (edge.field === "output" && !contains(ack.output, edge.value))) wrong.push([nameOf(edge), answer, ack]);
+      if (!isAnswered || (edge.field === "output" && !contains(ack.output, edge.value))) wrong.push([nameOfEdge(edge), answer, ack]);
     }
     expect(wrong).toEqual([]);
     socket.end();
@@ -240,7 +100,7 @@ describe("frames", () => {
         // A handoff leaves presence to the session that takes over.
         if (edge.value !== "handoff") expect(rows).toEqual([{ session_id: null }]);
       });
-      expect([nameOf(edge), socket.frames.filter(({ op }) => op === "error")]).toEqual([nameOf(edge), []]);
+      expect([nameOfEdge(edge), socket.frames.filter(({ op }) => op === "error")]).toEqual([nameOfEdge(edge), []]);
       socket.end();
     }
   });

@@ -128,3 +128,14 @@ export const boundedNumbers = (schema: z.ZodType): readonly { readonly name: str
   ];
   return walk(jsonSchemaOf(schema, "input") as Schema, "");
 };
+
+export const nameOfEdge = ({ field, value }: Edge): string => `${field} = ${(JSON.stringify(value) ?? "undefined").slice(0, 80)}`;
+const isTime = (value: unknown): value is string => typeof value === "string" && /^\d{4}-\d\d-\d\dT/.test(value);
+
+/** Whether the answer contains everything that was sent. Times are stored in milliseconds, and -0 as 0. */
+export const contains = (shown: unknown, sent: unknown): boolean => {
+  if (isTime(sent) && isTime(shown)) return Math.abs(Date.parse(sent) - Date.parse(shown)) <= 1;
+  if (typeof sent !== "object" || sent === null) return shown === sent || (sent === 0 && shown === 0);
+  if (typeof shown !== "object" || shown === null) return false;
+  return Object.entries(sent).every(([name, value]) => contains((shown as Record<string, unknown>)[name], value));
+};

@@ -4,16 +4,16 @@ import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { channelSettings } from "../../../server/gateway/channel/settings.ts";
-import { SCALE_PAGE } from "../scale.ts";
-import { createCalendar } from "./calendar.ts";
-import { type Cluster, type Event, simulate } from "./cluster.ts";
-import { costsFrom, nodesFor, tableOf } from "./main.ts";
+import { SCALE_PAGE } from "../../bench/scale.ts";
+import { createCalendar } from "../../bench/simulation/calendar.ts";
+import { type Cluster, type Event, simulate } from "../../bench/simulation/cluster.ts";
+import { costsFrom, nodesFor, tableOf } from "../../bench/simulation/main.ts";
 
 const Real = z.object({
   ...{ agents: z.int(), acceptPerSecond: z.int(), grown: z.boolean() },
   ...{ halfSeconds: z.number(), mostSeconds: z.number(), allSeconds: z.number() },
 });
-const storms = Real.array().parse(JSON.parse(readFileSync(new URL("real-storm.json", import.meta.url), "utf8")));
+const storms = Real.array().parse(JSON.parse(readFileSync(new URL("../../bench/simulation/real-storm.json", import.meta.url), "utf8")));
 
 const clusterOf = async (agents: number, more: Partial<Cluster> = {}): Promise<Cluster> => ({
   agents,

@@ -4,7 +4,7 @@ import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileS
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createMemoryJournal, type Journal, openFileJournal } from "../../agent-sim/agent/index.ts";
+import { createMemoryJournal, type Journal, openFileJournal } from "../../../agent-sim/agent/index.ts";
 
 let folder = "";
 const path = (): string => join(folder, "journal.jsonl");
@@ -157,7 +157,7 @@ describe("after a crash", () => {
     const effects = join(folder, "effects");
     writeFileSync(effects, "");
     const run = (at: string) =>
-      spawnSync(process.execPath, ["--import", "tsx", join(import.meta.dirname, "crash.ts"), path(), effects, at], { timeout: 15_000 });
+      spawnSync(process.execPath, ["--import", "tsx", join(import.meta.dirname, "../../agent-sim/crash.ts"), path(), effects, at], { timeout: 15_000 });
     expect(run(point).signal).toBe("SIGKILL");
     expect(statSync(effects).size).toBe(expected.effects);
     expect(open().find("cmd")?.status).toBe(expected.status);

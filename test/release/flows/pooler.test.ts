@@ -1,13 +1,13 @@
 // PgBouncer in transaction mode between gateway and PostgreSQL: no statement relies on its session.
 
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { systemClock } from "../../server/core/clock.ts";
-import { migrate } from "../../server/platform/database/migrations/migrate.ts";
-import { online } from "../channel/harness.ts";
-import { eventually } from "../kit/checks/eventually.ts";
-import { startWorld, type World } from "../kit/gateway/world.ts";
-import { createEmptyDatabase, createTestDatabase, withClient } from "../kit/stores/database.ts";
-import { type PgBouncer, startPgBouncer } from "../kit/stores/pgbouncer.ts";
+import { systemClock } from "../../../server/core/clock.ts";
+import { migrate } from "../../../server/platform/database/migrations/migrate.ts";
+import { online } from "../../channel/harness.ts";
+import { eventually } from "../../kit/checks/eventually.ts";
+import { startWorld, type World } from "../../kit/gateway/world.ts";
+import { createEmptyDatabase, createTestDatabase, withClient } from "../../kit/stores/database.ts";
+import { type PgBouncer, startPgBouncer } from "../../kit/stores/pgbouncer.ts";
 
 const LANES = 6;
 const EACH = 60;

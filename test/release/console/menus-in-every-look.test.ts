@@ -4,7 +4,7 @@ import { openRig, type Rig } from "../../features/apps/kit.ts";
 import { openConsole } from "../../kit/browser/console.ts";
 import { layoutFindings } from "../../kit/browser/layout.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
-import { findings, focused } from "./stage.ts";
+import { findings, focused } from "../../portal/frame/stage.ts";
 
 const { world, chromium } = await openConsole();
 let rig: Rig;

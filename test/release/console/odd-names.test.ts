@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { openRig, type Rig } from "../../features/apps/kit.ts";
 import { findingsInEveryLook } from "../../kit/browser/chromium.ts";
 import { openConsole } from "../../kit/browser/console.ts";
-import { createLogger, line } from "../workloads/logger.ts";
+import { createLogger, line } from "../../portal/workloads/logger.ts";
 
 const { world, chromium } = await openConsole();
 const APPS = 400;

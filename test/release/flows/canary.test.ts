@@ -6,12 +6,12 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import pg from "pg";
 import { createClient } from "redis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { HEADERS, signedHeaders } from "../../protocol/index.ts";
-import { newId } from "../../server/core/ids.ts";
-import { attempt, connect, greet } from "../channel/harness.ts";
-import { eventually } from "../kit/checks/eventually.ts";
-import { startRedis, type TestRedis } from "../kit/stores/redis.ts";
-import { bootstrapTenant, createSandbox, type GatewayProcess, type Sandbox, startGatewayProcess, withDatabase } from "./processes.ts";
+import { HEADERS, signedHeaders } from "../../../protocol/index.ts";
+import { newId } from "../../../server/core/ids.ts";
+import { attempt, connect, greet } from "../../channel/harness.ts";
+import { bootstrapTenant, createSandbox, type GatewayProcess, type Sandbox, startGatewayProcess, withDatabase } from "../../flows/processes.ts";
+import { eventually } from "../../kit/checks/eventually.ts";
+import { startRedis, type TestRedis } from "../../kit/stores/redis.ts";
 
 const CONTROL = "control-9f3a71";
 const planted = (kind: string): string => `canary-${kind}-${newId("x").slice(2)}`;

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { openRig, type Rig } from "../../features/apps/kit.ts";
 import { openConsole } from "../../kit/browser/console.ts";
 import { ERRORS, refusal, type Status } from "../../kit/browser/refusals.ts";
-import { createLogger, line } from "../workloads/logger.ts";
+import { createLogger, line } from "../../portal/workloads/logger.ts";
 
 const { world, chromium } = await openConsole();
 let rig: Rig;

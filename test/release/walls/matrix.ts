@@ -1,10 +1,10 @@
 // The access matrix, derived from the contract: every operation × caller × whose id, with the answer that the declaration promises.
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
-import { ERRORS, type ErrorCode, type Operation, permits, ROLES, type Role } from "../../protocol/index.ts";
-import { newId } from "../../server/core/ids.ts";
-import { anonymous, asBearer, asKey, type Caller, OPERATOR } from "../kit/gateway/world.ts";
-import { type Case, NEEDS_PROVIDER, restored, SESSION_ONLY, type Stock, sample, send, toRequest } from "./samples.ts";
+import { ERRORS, type ErrorCode, type Operation, permits, ROLES, type Role } from "../../../protocol/index.ts";
+import { newId } from "../../../server/core/ids.ts";
+import { type Case, NEEDS_PROVIDER, restored, SESSION_ONLY, type Stock, sample, send, toRequest } from "../../contract/samples.ts";
+import { anonymous, asBearer, asKey, type Caller, OPERATOR } from "../../kit/gateway/world.ts";
 
 export interface Standing {
   readonly name: string;

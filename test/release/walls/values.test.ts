@@ -7,12 +7,12 @@
 // fields at once as the operation allows, over one transport, for the handler gets the same from both.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { HEADERS, sign } from "../../protocol/index.ts";
-import { isAppError } from "../../server/core/errors.ts";
-import { parseInput } from "../../server/gateway/rest/parse.ts";
-import { CASES, type Case, callerFor, NEEDS_PROVIDER, openStock, type Stock, sample, toRequest } from "../contract/samples.ts";
-import { type Answer, asBearer, type Caller, startWorld, type World } from "../kit/gateway/world.ts";
-import { head, rawCall } from "./raw.ts";
+import { HEADERS, sign } from "../../../protocol/index.ts";
+import { isAppError } from "../../../server/core/errors.ts";
+import { parseInput } from "../../../server/gateway/rest/parse.ts";
+import { CASES, type Case, callerFor, NEEDS_PROVIDER, openStock, type Stock, sample, toRequest } from "../../contract/samples.ts";
+import { head, rawCall } from "../../gateway/raw.ts";
+import { type Answer, asBearer, type Caller, startWorld, type World } from "../../kit/gateway/world.ts";
 
 const OFF = Object.fromEntries(
   ["STANDARD", "TENANT", "AGENT", "HEARTBEAT", "ANONYMOUS", "PAIRING", "FAILED_AUTH", "CONNECT", "READS", "INVITES"].map((name) => [

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { failureIn, openRig, type Rig, reportOf } from "../../features/apps/kit.ts";
 import { findingsInEveryLook } from "../../kit/browser/chromium.ts";
 import { openConsole } from "../../kit/browser/console.ts";
-import { createLogger, line } from "./logger.ts";
+import { createLogger, line } from "../../portal/workloads/logger.ts";
 
 const { world, chromium } = await openConsole();
 let rig: Rig;

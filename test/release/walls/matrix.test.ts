@@ -1,9 +1,9 @@
 // Access as the contract declares it: every operation × caller × whose id. A control takes the permission checks of ten operations away.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Operation, permissionsOf, permits } from "../../protocol/index.ts";
-import { startWorld, type World } from "../kit/gateway/world.ts";
+import { type Operation, permissionsOf, permits } from "../../../protocol/index.ts";
+import { CASES, openStock, type Stock } from "../../contract/samples.ts";
+import { startWorld, type World } from "../../kit/gateway/world.ts";
 import { type Cell, cellsOf, openCallers, type Standing, violations } from "./matrix.ts";
-import { CASES, openStock, type Stock } from "./samples.ts";
 
 const FREE = {
   RATE_LIMIT_ANONYMOUS: "off",
