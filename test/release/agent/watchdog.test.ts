@@ -7,7 +7,7 @@ import { runProgram } from "../../../agent-sim/children/index.ts";
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 /** Runs the code with a watch that ends the process after six turns of 50 ms without a beat. */
 const watched = (code: string) => {
-  const start = `import { systemTime } from "../../agent-sim/agent-sim/agent/index.ts"; import { watchEventLoop } from "../../agent-sim/agent-sim/watchdog.ts";
+  const start = `import { systemTime } from "./agent-sim/agent/index.ts"; import { watchEventLoop } from "./agent-sim/watchdog.ts";
 const stop = watchEventLoop(systemTime, { everyMs: 50, misses: 6 }); const block = (ms) => { const end = performance.now() + ms; while (performance.now() < end); };
 ${code}`;
   return runProgram({
