@@ -12,7 +12,7 @@ const DEBIAN_13 = "trixie";
 const POSTGRES_ROW = "postgresql-15";
 const POSTGRES_15 = "/usr/lib/postgresql/15/bin";
 /** Tests of sessions themselves and of processes that bring their own PostgreSQL say nothing about a pooler. */
-const THROUGH_POOLER = ["test/contract", "test/features", "test/channel", "test/gateway", "test/flows/pooler"];
+const THROUGH_POOLER = ["test/contract", "test/features", "test/channel", "test/gateway", "test/release/walls", "test/release/flows/pooler"];
 
 const VITEST = [join("node_modules", "vitest", "vitest.mjs"), "run", "--config", "test/vitest.config.ts"];
 const vitest = (node, env, filters = []) =>
@@ -22,7 +22,7 @@ const vitest = (node, env, filters = []) =>
   }).status === 0;
 
 /** What depends on the build of uWebSockets.js: Debian 13 runs the newer one. */
-const ON_UWS = ["test/channel", "test/gateway", "test/release/http-timeouts"];
+const ON_UWS = ["test/channel", "test/gateway", "test/release/walls/values", "test/release/http-timeouts"];
 
 /** The npm package of a platform is the binary itself, and needs no install script. */
 const withNode = (major, run) => {
