@@ -2,11 +2,14 @@
 import { setTimeout as delay } from "node:timers/promises";
 
 const BOUND_MS = 20_000;
+/** Soon again at first; later a try costs the processor more than it could save. */
 const STEP_MS = 20;
+const LONGEST_STEP_MS = 100;
+const GROWTH = 1.5;
 
 interface Patience {
   readonly boundMs?: number;
-  /** Between two tries. An expensive one may ask for more. */
+  /** Between the first two tries. An expensive one may ask for more. */
   readonly stepMs?: number;
 }
 
@@ -14,12 +17,12 @@ interface Patience {
 export const eventually = async <T>(ask: () => T | Promise<T>, patience: number | Patience = BOUND_MS): Promise<T> => {
   const { boundMs = BOUND_MS, stepMs = STEP_MS } = typeof patience === "number" ? { boundMs: patience } : patience;
   const deadline = performance.now() + boundMs;
-  for (;;) {
+  for (let waitMs = stepMs; ; waitMs = Math.max(stepMs, Math.min(LONGEST_STEP_MS, waitMs * GROWTH))) {
     try {
       return await ask();
     } catch (error) {
       if (performance.now() > deadline) throw error;
-      await delay(stepMs);
+      await delay(waitMs);
     }
   }
 };
