@@ -48,7 +48,7 @@ describe("a broken agent", () => {
     const work = async (): Promise<void> => {
       for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) found.push(...(await program.judge([next.id], next.id)));
     };
-    await Promise.all(Array.from({ length: 6 }, work));
+    await Promise.all(Array.from({ length: 10 }, work));
     const missed = found.filter(({ id, verdict }) => verdict === "pass" || (verdict === "not observable" && !MAY_BE_UNSEEN.includes(id)));
     expect(missed.map(({ id, why }) => ({ id, why }))).toEqual([]);
     const rulesOf = (id: string): readonly string[] => allCases().find((each) => each.id === id)?.rules ?? [];
