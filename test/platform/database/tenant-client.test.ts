@@ -108,8 +108,8 @@ beforeAll(async () => {
 });
 
 /** A row of each tenant, and nothing else: no constraint is left that ties one model's rows to another's. */
-const freshRows = async (model: string): Promise<readonly [own: Row, other: Row]> => {
-  const delegate = (db.system as Any)[key(model)];
+const freshRows = async ({ system }: Clients, model: string): Promise<readonly [own: Row, other: Row]> => {
+  const delegate = (system as Any)[key(model)];
   await delegate.deleteMany();
   return delegate.createManyAndReturn({ data: [rowOf(model, OWN.tenantId), rowOf(model, OTHER.tenantId)] });
 };
@@ -137,66 +137,85 @@ const READS = new Set<OperationName>(["findFirst", "findFirstOrThrow", "findMany
 const outcomeOf = (work: Promise<unknown>): Promise<unknown> => work.catch((error: { code?: string }) => ({ code: error.code ?? error }));
 /** Nothing found, nothing counted, nothing changed. */
 const NOTHING: readonly unknown[] = [null, [], 0, { _count: { _all: 0 } }, { count: 0 }, { code: "P2025" }];
-const both = [
-  ["outside of a transaction", (model: string, operation: string, args: Row, scope = OWN) => (db.for(scope) as Any)[key(model)][operation](args)],
-  ["inside of a transaction", (model: string, operation: string, args: Row, scope = OWN) => db.tx((tx) => (tx.for(scope) as Any)[key(model)][operation](args))],
-] as const;
+type Clients = Pick<Db, "for" | "system">;
+/** All calls of a test run in one transaction, or each on its own. None fails in PostgreSQL, which would end the transaction. */
+const both: readonly (readonly [place: string, within: (run: (clients: Clients) => Promise<void>) => Promise<void>])[] = [
+  ["outside of a transaction", (run) => run(db)],
+  ["inside of a transaction", (run) => db.tx(run)],
+];
+const callOf =
+  (clients: Clients) =>
+  (model: string, operation: string, args: Row): Promise<unknown> =>
+    (clients.for(OWN) as Any)[key(model)][operation](args);
 const reaching = (Object.keys(CALLS) as OperationName[]).filter((operation) => CALLS[operation] !== null);
 
-describe.each(both)("%s", (_place, call) => {
-  test.each(MODELS)("no operation on %s reads or changes another tenant's row, and each reaches the tenant's own", async (model) => {
-    const [own, other] = await freshRows(model);
-    const stored = (): Promise<Row> => (db.system as Any)[key(model)].findMany({ where: OTHER });
-    for (const operation of reaching) {
-      const args = CALLS[operation]?.(model, other) ?? {};
-      // A tenant is found by its own id, which names another tenant here.
-      if (keysOf(model).join() !== "tenantId") expect(NOTHING, `${operation} on ${model}`).toContainEqual(await outcomeOf(call(model, operation, args)));
-      await expect(call(model, operation, { ...args, where: { ...(args["where"] as Row), ...OTHER } }), operation).rejects.toThrow(/names another/);
-      expect(await stored(), `${operation} on ${model}`).toEqual([other]);
-    }
-    // The control: the same calls find and change what is the tenant's own.
-    for (const operation of reaching.filter((name) => READS.has(name) || name.startsWith("update"))) {
-      const outcome = await outcomeOf(call(model, operation, CALLS[operation]?.(model, own) ?? {}));
-      expect(NOTHING, `${operation} on ${model}`).not.toContainEqual(outcome);
-    }
-    expect(await outcomeOf(call(model, "deleteMany", {}))).toEqual({ count: 1 });
-    expect(await stored()).toEqual([other]);
-  });
+describe.each(both)("%s", (_place, within) => {
+  test.each(MODELS)("no operation on %s reads or changes another tenant's row, and each reaches the tenant's own", (model) =>
+    within(async (clients) => {
+      const call = callOf(clients);
+      const [own, other] = await freshRows(clients, model);
+      const stored = (): Promise<Row> => (clients.system as Any)[key(model)].findMany({ where: OTHER });
+      for (const operation of reaching) {
+        const args = CALLS[operation]?.(model, other) ?? {};
+        // A tenant is found by its own id, which names another tenant here.
+        if (keysOf(model).join() !== "tenantId") expect(NOTHING, `${operation} on ${model}`).toContainEqual(await outcomeOf(call(model, operation, args)));
+        await expect(call(model, operation, { ...args, where: { ...(args["where"] as Row), ...OTHER } }), operation).rejects.toThrow(/names another/);
+      }
+      // Read once: none of these operations would undo what another did.
+      expect(await stored()).toEqual([other]);
+      // The control: the same calls find and change what is the tenant's own.
+      for (const operation of reaching.filter((name) => READS.has(name) || name.startsWith("update"))) {
+        const outcome = await outcomeOf(call(model, operation, CALLS[operation]?.(model, own) ?? {}));
+        expect(NOTHING, `${operation} on ${model}`).not.toContainEqual(outcome);
+      }
+      expect(await outcomeOf(call(model, "deleteMany", {}))).toEqual({ count: 1 });
+      expect(await stored()).toEqual([other]);
+    }),
+  );
 
-  test.each(MODELS)("a new row of %s belongs to the tenant, whatever the caller says", async (model) => {
-    await freshRows(model);
-    const { tenantId: _, ...fresh } = rowOf(model, OWN.tenantId, "fresh");
-    for (const operation of ["create", "createMany", "createManyAndReturn"]) {
-      await (db.system as Any)[key(model)].deleteMany({ where: OWN });
-      await call(model, operation, { data: operation === "create" ? fresh : [fresh] });
-      await expect(call(model, operation, { data: { ...fresh, ...OTHER } })).rejects.toThrow(/names another/);
-      expect(await (db.system as Any)[key(model)].count({ where: OWN })).toBe(1);
-      expect(await (db.system as Any)[key(model)].count({ where: OTHER })).toBe(1);
-    }
-  });
+  test.each(MODELS)("a new row of %s belongs to the tenant, whatever the caller says", (model) =>
+    within(async (clients) => {
+      const call = callOf(clients);
+      const rows = (clients.system as Any)[key(model)];
+      await freshRows(clients, model);
+      const { tenantId: _, ...fresh } = rowOf(model, OWN.tenantId, "fresh");
+      for (const operation of ["create", "createMany", "createManyAndReturn"]) {
+        await rows.deleteMany({ where: OWN });
+        await call(model, operation, { data: operation === "create" ? fresh : [fresh] });
+        await expect(call(model, operation, { data: { ...fresh, ...OTHER } })).rejects.toThrow(/names another/);
+        expect(await rows.findMany({ select: { tenantId: true }, orderBy: { tenantId: "asc" } })).toEqual([OTHER, OWN]);
+      }
+    }),
+  );
 
-  test.each(MODELS)("a row of %s cannot be given to another tenant", async (model) => {
-    const [own] = await freshRows(model);
-    for (const operation of ["update", "updateMany", "updateManyAndReturn"] as const)
-      await expect(call(model, operation, { ...CALLS[operation]?.(model, own), data: OTHER })).rejects.toThrow(/names another/);
-  });
+  test.each(MODELS)("a row of %s cannot be given to another tenant", (model) =>
+    within(async (clients) => {
+      const own = rowOf(model, OWN.tenantId);
+      for (const operation of ["update", "updateMany", "updateManyAndReturn"] as const)
+        await expect(callOf(clients)(model, operation, { ...CALLS[operation]?.(model, own), data: OTHER })).rejects.toThrow(/names another/);
+    }),
+  );
 
-  test("an upsert meets the tenant's own row alone", async () => {
-    const [, other] = await freshRows("Membership");
-    const userId = other["userId"];
-    const create = { ...rowOf("Membership", OWN.tenantId, "up"), userId };
-    const upsert = { where: { tenantId_userId: { userId } }, create, update: { role: "changed" } };
-    expect(await call("Membership", "upsert", upsert)).toMatchObject({ ...OWN, userId, role: "role-up" });
-    expect(await call("Membership", "upsert", upsert)).toMatchObject({ ...OWN, userId, role: "changed" });
-    expect(await db.system.membership.findMany({ where: OTHER })).toEqual([other]);
-    await expect(call("Membership", "upsert", { ...upsert, where: { memberId: "x" } })).rejects.toThrow(/begins with the tenant/);
-    await expect(call("Membership", "upsert", { ...upsert, where: { tenantId_userId: { userId, ...OTHER } } })).rejects.toThrow(/names another/);
-  });
+  test("an upsert meets the tenant's own row alone", () =>
+    within(async (clients) => {
+      const call = callOf(clients);
+      const [, other] = await freshRows(clients, "Membership");
+      const userId = other["userId"];
+      const create = { ...rowOf("Membership", OWN.tenantId, "up"), userId };
+      const upsert = { where: { tenantId_userId: { userId } }, create, update: { role: "changed" } };
+      expect(await call("Membership", "upsert", upsert)).toMatchObject({ ...OWN, userId, role: "role-up" });
+      expect(await call("Membership", "upsert", upsert)).toMatchObject({ ...OWN, userId, role: "changed" });
+      expect(await clients.system.membership.findMany({ where: OTHER })).toEqual([other]);
+      await expect(call("Membership", "upsert", { ...upsert, where: { memberId: "x" } })).rejects.toThrow(/begins with the tenant/);
+      await expect(call("Membership", "upsert", { ...upsert, where: { tenantId_userId: { userId, ...OTHER } } })).rejects.toThrow(/names another/);
+    }));
 
-  test("rows are not written along with others, and no cursor is taken", async () => {
-    await expect(call("Membership", "create", { data: { role: "x", tenant: { create: {} } } })).rejects.toThrow(/through its own model/);
-    await expect(call("Membership", "findMany", { cursor: { memberId: "x" } })).rejects.toThrow(/cursor/);
-  });
+  test("rows are not written along with others, and no cursor is taken", () =>
+    within(async (clients) => {
+      const call = callOf(clients);
+      await expect(call("Membership", "create", { data: { role: "x", tenant: { create: {} } } })).rejects.toThrow(/through its own model/);
+      await expect(call("Membership", "findMany", { cursor: { memberId: "x" } })).rejects.toThrow(/cursor/);
+    }));
 });
 
 test("a model without a tenant and an unnamed tenant are out of reach", async () => {
