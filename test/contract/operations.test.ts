@@ -6,7 +6,7 @@ import { z } from "zod";
 import type { Operation } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
 import { type Answer, anonymous, type Caller, startWorld, type World } from "../kit/gateway/world.ts";
-import { CASES, type Case, callerFor, NEEDS_PROVIDER, openStock, overHttp, REST_CASES, type Stock, sample, send, toRequest } from "./samples.ts";
+import { CASES, type Case, callerFor, isRead, NEEDS_PROVIDER, openStock, overHttp, REST_CASES, type Stock, sample, send, toRequest } from "./samples.ts";
 
 const FREE = {
   RATE_LIMIT_ANONYMOUS: "off",
@@ -108,8 +108,6 @@ describe("tenant isolation", () => {
   });
 });
 
-/** A query that redirects uses its token up. */
-const isRead = ({ op }: Case): boolean => op.kind === "query" && op.replay === "repeatable" && op.status !== 303;
 const isUnary = ({ op }: Case): boolean => op.kind !== "subscription" && op.plain?.pieces !== true;
 const propertiesOf = (op: Operation) =>
   z.toJSONSchema(op.input, { io: "input", unrepresentable: "any" }) as { properties?: Record<string, object>; additionalProperties?: boolean };

@@ -567,6 +567,9 @@ export const send = ({ world }: Pick<Stock, "world">, as: Caller, prefix: "/v1" 
 /** For the calls that are to use a socket in a world whose others do not. */
 export const overHttp = ({ world }: Pick<Stock, "world">): Pick<Stock, "world"> => ({ world: { ...world, call: world.callOverHttp } });
 
+/** Its input serves again. A query that redirects uses its token up. */
+export const isRead = ({ op }: Case): boolean => op.kind === "query" && op.replay === "repeatable" && op.status !== 303;
+
 /** A caller that the operation accepts. */
 export const callerFor = ({ id, op }: Case, { owner, operator, tenant, device, session }: Stock): Caller => {
   if (SESSION_ONLY.has(id)) return session;
