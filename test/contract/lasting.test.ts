@@ -22,7 +22,7 @@ const LONGEST_MS = 15_000;
 /** A call that is not refused by then is allowed. */
 const REFUSED_MS = 1_000;
 /** Each look calls every operation that is still allowed. */
-const LOOK_MS = 750;
+const LOOK_MS = 1_500;
 const lasts = ({ id, op }: Case): boolean => op.kind === "subscription" || op.maxWaitSeconds !== undefined || WAIT_FOR_DEVICE.includes(id);
 const LASTING = CASES.filter(lasts);
 
