@@ -1,4 +1,4 @@
-// Provokes every error code over HTTP and checks status, retryable, both shapes of the body, and headers.
+// Provokes every error code, one shape of it over HTTP, and checks status, retryable, both shapes of the body, and headers.
 import { get as httpGet } from "node:http";
 import { createServer } from "node:net";
 import pg from "pg";
@@ -36,13 +36,13 @@ const openOddWorld = async () => {
   const dead = createServer();
   const port = await new Promise<number>((resolve) => dead.listen(0, "127.0.0.1", () => resolve((dead.address() as { port: number }).port)));
   await new Promise((resolve) => dead.close(resolve));
-  return startWorld({ OIDC_ISSUER: `http://127.0.0.1:${port}`, ACCEPT_PER_SECOND: "1", RATE_LIMIT_ANONYMOUS: "3" });
+  return startWorld({ OIDC_ISSUER: `http://127.0.0.1:${port}`, ACCEPT_PER_SECOND: "1", RATE_LIMIT_ANONYMOUS: "3" }, { inProcess: true });
 };
 
 let stage: Stage;
 beforeAll(async () => {
   const settings = { dataExports: { places: 0 }, imports: { places: 0 } };
-  const [world, odd] = await Promise.all([startWorld(FREE, { spread: true, settings }), openOddWorld()]);
+  const [world, odd] = await Promise.all([startWorld(FREE, { spread: true, inProcess: true, settings }), openOddWorld()]);
   world.sql.on("error", () => undefined);
   stage = { world, odd, stock: await openStock(world) };
 });
