@@ -52,8 +52,8 @@ describe("ETag", () => {
     const tag = first.headers.get("etag") ?? "";
     expect([first.status, tag]).toEqual([200, expect.stringMatching(new RegExp(`^"${first.body.data.version}-[\\w-]{11}"$`))]);
     for (const known of [tag, `W/${tag}`, `"0", W/${tag}`, "*"]) {
-      // Over HTTP, where an answer without a body gets its length.
-      const again = await go(each, input, { "if-none-match": known }, overHttp(stock));
+      // One over HTTP, where an answer without a body gets its length.
+      const again = await go(each, input, { "if-none-match": known }, known === tag ? overHttp(stock) : stock);
       expect([known, again.status, again.body, again.headers.get("etag"), again.headers.get("content-length")]).toEqual([known, 304, null, tag, null]);
     }
     for (const other of ['"0"', `"${first.body.data.version}"`, "nonsense", ""]) expect((await go(each, input, { "if-none-match": other })).status).toBe(200);
