@@ -1,8 +1,8 @@
 // Every operation that a batch may contain answers in it as it does alone.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { isBatchable } from "../../protocol/index.ts";
-import { type Case, callerFor, isRead, NEEDS_PROVIDER, openStock, REST_CASES, type Stock, sample, send, toRequest } from "../contract/samples.ts";
-import { type Answer, startWorld, type World } from "../kit/gateway/world.ts";
+import { isBatchable } from "../../../protocol/index.ts";
+import { type Case, callerFor, isRead, NEEDS_PROVIDER, openStock, REST_CASES, type Stock, sample, send, toRequest } from "../../contract/samples.ts";
+import { type Answer, startWorld, type World } from "../../kit/gateway/world.ts";
 
 const FREE = { RATE_LIMIT_STANDARD: "off", RATE_LIMIT_READS: "off", RATE_LIMIT_ANONYMOUS: "off", RATE_LIMIT_PAIRING: "off", TENANTS_PER_USER: "1000" };
 let world: World;

@@ -1,10 +1,10 @@
 // Every record with a version answers with an ETag, and every change of such a record honors If-Match. Both lists come from the contract.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { versionsOf } from "../../server/gateway/rest/versions.ts";
-import { versionedModel } from "../../server/platform/database/tenant-client.ts";
-import { eventsDispatched } from "../kit/gateway/dispatched.ts";
-import { type Answer, startWorld, type World } from "../kit/gateway/world.ts";
-import { type Case, callerFor, NEEDS_PROVIDER, openStock, overHttp, REST_CASES, type Stock, sample, send, toRequest } from "./samples.ts";
+import { versionsOf } from "../../../server/gateway/rest/versions.ts";
+import { versionedModel } from "../../../server/platform/database/tenant-client.ts";
+import { type Case, callerFor, NEEDS_PROVIDER, openStock, overHttp, REST_CASES, type Stock, sample, send, toRequest } from "../../contract/samples.ts";
+import { eventsDispatched } from "../../kit/gateway/dispatched.ts";
+import { type Answer, startWorld, type World } from "../../kit/gateway/world.ts";
 
 let world: World;
 let stock: Stock;

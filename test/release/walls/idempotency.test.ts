@@ -1,8 +1,8 @@
 // Every operation that takes an Idempotency-Key has one effect, which commits with the key or not at all.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { newId } from "../../server/core/ids.ts";
-import { startWorld, type World } from "../kit/gateway/world.ts";
-import { CASES, type Case, callerFor, NEEDS_PROVIDER, openStock, type Stock, sample, toRequest } from "./samples.ts";
+import { newId } from "../../../server/core/ids.ts";
+import { CASES, type Case, callerFor, NEEDS_PROVIDER, openStock, type Stock, sample, toRequest } from "../../contract/samples.ts";
+import { startWorld, type World } from "../../kit/gateway/world.ts";
 
 let world: World;
 let stock: Stock;
