@@ -6,13 +6,8 @@ import { delimiter, join } from "node:path";
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { withTimeout } from "../../../server/platform/timeout.ts";
 import { layoutFindings } from "./layout.ts";
+import { BOUND_MS, openSeat, type Problem, type Seat } from "./seat.ts";
 import { onceAWorker } from "./worker-end.ts";
-
-export interface Problem {
-  /** `answer`: a call or file that was answered with an error, which a test may have provoked. `policy`: what the page's policy did not allow. */
-  readonly kind: "console" | "error" | "policy" | "answer";
-  readonly text: string;
-}
 
 export interface Visitor {
   readonly context: BrowserContext;
@@ -26,10 +21,6 @@ export interface Visitor {
   close(): Promise<void>;
 }
 
-const BOUND_MS = 20_000;
-const REPORT = "reportPolicyViolation";
-const WATCH = `addEventListener("securitypolicyviolation", (event) => ${REPORT}(event.violatedDirective + " " + event.blockedURI + " at " + event.sourceFile));`;
-
 /** The first is Chromium without its own windows, which cost more than the pages in them. */
 const PROGRAMS = ["chromium-headless-shell", "chromium"];
 
@@ -38,18 +29,6 @@ const executablePath = (): string => {
   const found = PROGRAMS.flatMap((program) => folders.map((folder) => join(folder, program))).find(existsSync);
   if (found === undefined) throw new Error(`${PROGRAMS[0]} is missing; node test/kit/setup/ensure-packages.mjs ${PROGRAMS[0]} installs it`);
   return found;
-};
-
-const watch = async (context: BrowserContext, problems: Problem[]): Promise<void> => {
-  context.on("console", (message) => {
-    const text = `${message.text()} ${message.location().url}`;
-    // Chromium says so of loopback, too, when a container of another test gets its network.
-    if (text.includes("net::ERR_NETWORK_CHANGED")) return;
-    if (message.type() === "error") problems.push({ kind: text.startsWith("Failed to load resource") ? "answer" : "console", text });
-  });
-  context.on("weberror", (error) => void problems.push({ kind: "error", text: error.error().stack ?? error.error().message }));
-  await context.exposeFunction(REPORT, (text: string) => void problems.push({ kind: "policy", text }));
-  await context.addInitScript({ content: WATCH });
 };
 
 /** The console's router, which leaves itself in the page. By then the screen of `path` is drawn, although it may still read. */
@@ -74,25 +53,29 @@ const browserOfWorker = onceAWorker("browser", async () => {
   return { value: browser, end: () => browser.close() };
 });
 
-/** `close` ends the visitors of this one gateway. */
-export const visitorsOf = (browser: Browser, world: Gateway) => {
-  const visitors = new Set<BrowserContext>();
+/** `fresh`: nobody was in this context before, so that the browser has nothing of the console yet. */
+interface VisitorOptions extends BrowserContextOptions {
+  readonly fresh?: boolean;
+}
 
-  const visitor = async (options: BrowserContextOptions = {}): Promise<Visitor> => {
-    const context = await browser.newContext({
-      baseURL: world.url,
-      viewport: { width: 1_440, height: 900 },
-      locale: "en-GB",
-      timezoneId: "UTC",
-      reducedMotion: "reduce",
-      ...options,
-    });
-    visitors.add(context);
-    context.once("close", () => visitors.delete(context));
-    context.setDefaultTimeout(BOUND_MS);
+/** The visitors of this one gateway. With `keeps` a visitor without wishes takes the seat of one who left. */
+export const visitorsOf = (browser: Browser, world: Gateway, { keeps = false } = {}) => {
+  const taken = new Map<Seat, () => Promise<void>>();
+  const free: Seat[] = [];
+
+  const visitor = async (options?: VisitorOptions): Promise<Visitor> => {
     const problems: Problem[] = [];
-    await watch(context, problems);
-    const page = await context.newPage();
+    const isKept = keeps && options === undefined;
+    const seat = (isKept ? free.pop() : undefined) ?? (await openSeat(browser, world.url, options ?? {}));
+    seat.report = (problem) => void problems.push(problem);
+    const close = async (): Promise<void> => {
+      if (!taken.delete(seat)) return;
+      seat.report = () => undefined;
+      if (isKept && (await seat.clear())) free.push(seat);
+      else await seat.context.close();
+    };
+    taken.set(seat, close);
+    const { context, page } = seat;
     return {
       context,
       page,
@@ -103,19 +86,23 @@ export const visitorsOf = (browser: Browser, world: Gateway) => {
         await page.goto(`${url}&return_to=${encodeURIComponent(path)}`, { waitUntil: "domcontentloaded" });
       },
       go: (path) => goWithin(page, path),
-      close: () => context.close(),
+      close,
     };
   };
 
-  const close = async (): Promise<void> => {
-    await Promise.all([...visitors].map((context) => context.close()));
+  /** All visitors leave. */
+  const leave = async (): Promise<void> => {
+    await Promise.all([...taken.values()].map((close) => close()));
   };
-  return { visitor, close };
+  const close = async (): Promise<void> => {
+    await Promise.all([...taken.keys(), ...free].map(({ context }) => context.close()));
+  };
+  return { visitor, leave, close };
 };
 export type Chromium = ReturnType<typeof visitorsOf>;
 
 /** The files of a worker share the browser, which ends with the worker. */
-export const openChromium = async (world: Gateway): Promise<Chromium> => visitorsOf(await browserOfWorker(), world);
+export const openChromium = async (world: Gateway): Promise<Chromium> => visitorsOf(await browserOfWorker(), world, { keeps: true });
 
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];

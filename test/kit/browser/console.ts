@@ -21,17 +21,22 @@ const worldOfWorker = onceAWorker("gateway", async () => {
   return { value: world, end: world.close };
 });
 
+export const openConsoleGateway = (): Promise<World> => withTimeout(worldOfWorker(), 30_000, "no gateway started");
+
+const chromiumOfWorker = onceAWorker("console's visitors", async () => {
+  const chromium = await openChromium(await openConsoleGateway());
+  return { value: chromium, end: chromium.close };
+});
+
 export interface Console {
   readonly world: World;
   readonly chromium: Chromium;
 }
 
-export const openConsoleGateway = (): Promise<World> => withTimeout(worldOfWorker(), 30_000, "no gateway started");
-
 /** Await it at the top of a test file. The file's visitors leave when its tests are over; the gateway and the browser stay for the next file. */
 export const openConsole = async (): Promise<Console> => {
   const world = await openConsoleGateway();
-  const chromium = await withTimeout(openChromium(world), 30_000, "no browser started");
-  afterAll(chromium.close);
+  const chromium = await withTimeout(chromiumOfWorker(), 30_000, "no browser started");
+  afterAll(chromium.leave);
   return { world, chromium };
 };

@@ -37,7 +37,7 @@ test("no area has more than 12 KB of its own", async () => {
 });
 
 test.each(["/", "/devices"])("%s shows its first data within 100 KB and few requests", async (path) => {
-  const { page, signIn, close } = await chromium.visitor();
+  const { page, signIn, close } = await chromium.visitor({ fresh: true });
   const files: string[] = [];
   const calls: string[] = [];
   page.on("request", (request) => {

@@ -1,8 +1,9 @@
 // The policy of the console's pages in a real browser, and that the tests' browser notices each kind of fault.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { accessFindings, type Chromium, openChromium, type Problem, type Visitor } from "../../kit/browser/chromium.ts";
+import { accessFindings, type Chromium, openChromium, type Visitor } from "../../kit/browser/chromium.ts";
 import { makeConsoleFolder } from "../../kit/browser/console-folder.ts";
 import { layoutFindings } from "../../kit/browser/layout.ts";
+import type { Problem } from "../../kit/browser/seat.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
 import { startWorld, type World } from "../../kit/gateway/world.ts";
 
