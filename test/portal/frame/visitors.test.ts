@@ -16,10 +16,14 @@ const KEEP = `new Promise((resolve, reject) => {
 const KEPT = `indexedDB.databases().then((databases) => [
   ...[localStorage.length, sessionStorage.length, name, databases.length, document.cookie],
   ...[innerWidth, matchMedia("(prefers-color-scheme: dark)").matches, matchMedia("(prefers-reduced-motion: reduce)").matches, matchMedia("print").matches],
-  ...[document.querySelector("body:hover") !== null, history.length],
+  ...[history.length, globalThis.pressed],
 ])`;
+/** Where the pointer is, as it presses. */
+const PRESSED = "addEventListener('mousedown', ({ clientX, clientY }) => { globalThis.pressed = [clientX, clientY]; })";
 const kept = async ({ page, context, problems }: Visitor) => {
   await page.goto("/health/live");
+  await page.evaluate(PRESSED);
+  await page.mouse.down();
   return { cookies: await context.cookies(), problems: [...problems], page: await page.evaluate<unknown>(KEPT) };
 };
 
@@ -27,6 +31,7 @@ test("a visitor in the place of another finds nothing of them", async () => {
   const fresh = await chromium.visitor({ fresh: true });
   const nothing = await kept(fresh);
   await fresh.close();
+  expect(nothing.page).toContainEqual([0, 0]);
 
   const first = await chromium.visitor();
   await first.signIn((await world.tenant()).ownerId);
