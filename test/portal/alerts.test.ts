@@ -116,9 +116,9 @@ describe("an alert", () => {
   });
 
   test("is found by the filters of the URL, and needs attention on the overview", { timeout: 120_000 }, async () => {
-    const { page } = visitor;
+    const { page, go } = visitor;
     const { ruleId } = await standingAlert();
-    await page.goto(`/alerts?deviceId=${deviceId}&severity=critical&ruleId=${ruleId}`, { waitUntil: "domcontentloaded" });
+    await go(`/alerts?deviceId=${deviceId}&severity=critical&ruleId=${ruleId}`);
     await list().getByText("Standing").waitFor();
     expect(await tokensOf(page)).toEqual(["severity:critical", `rule:${ruleId}`, `device:${deviceId}`]);
     await filterBy(page, "Filter alerts", "severity:info ");

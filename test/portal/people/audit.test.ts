@@ -113,7 +113,7 @@ test("a change that somebody makes now appears without a reload", async () => {
 
 test("both exports hold the filtered records", async () => {
   const { page } = visitor;
-  await page.goto(`/audit?resource=${keyId}`, { waitUntil: "domcontentloaded" });
+  await visitor.go(`/audit?resource=${keyId}`);
   await page.getByRole("grid").getByText("apiKeys.update").waitFor();
   const [lines] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: "Export NDJSON" }).click()]);
   const records = (await textOf(lines)).trimEnd().split("\n");
@@ -129,6 +129,6 @@ test("nothing of this made the browser complain", () => {
 test("the record of another tenant is unknown", async () => {
   const other = await world.tenant();
   const { body } = await world.call(await other.user(), "GET", "/v1/audit-logs");
-  await visitor.page.goto(`/audit?record=${body.data[0].auditId}`, { waitUntil: "domcontentloaded" });
+  await visitor.go(`/audit?record=${body.data[0].auditId}`);
   await record().getByText("Unknown, or not yours.").waitFor();
 });

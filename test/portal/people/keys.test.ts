@@ -115,8 +115,8 @@ test("all of this went without a complaint of the browser but the refused addres
 test("the key of another tenant is unknown", async () => {
   const other = await world.tenant();
   const { body } = await world.call(await other.user(), "POST", "/v1/api-keys", { body: { name: "foreign" } });
-  const { page } = visitor;
-  await page.goto(`/keys?key=${body.data.keyId}`, { waitUntil: "domcontentloaded" });
+  const { page, go } = visitor;
+  await go(`/keys?key=${body.data.keyId}`);
   await page.getByText("Unknown, or not yours.").waitFor();
   expect(await page.content()).not.toContain("foreign");
 });
@@ -125,7 +125,7 @@ test("a viewer sees neither the places nor the actions that their role lacks, an
   await tenant.token("viewer");
   const viewer = await chromium.visitor();
   await viewer.signIn(tenant.ownerId.replace("owner", "viewer"), { path: "/settings" });
-  const { page } = viewer;
+  const { page, go } = viewer;
   await page.getByRole("heading", { name: "Tenant", exact: true }).waitFor();
   for (const [path, title] of [
     ["/keys", "API keys"],
@@ -133,14 +133,14 @@ test("a viewer sees neither the places nor the actions that their role lacks, an
     ["/billing", "Usage and limits"],
   ] as const) {
     expect(await page.getByRole("link", { name: title }).count()).toBe(0);
-    await page.goto(path, { waitUntil: "domcontentloaded" });
+    await go(path);
     await page.getByRole("heading", { name: title }).waitFor();
     await page.getByText("Your role does not permit you to see this.").waitFor();
   }
-  await page.goto("/settings", { waitUntil: "domcontentloaded" });
+  await go("/settings");
   await page.getByRole("heading", { name: "Tenant", exact: true }).waitFor();
   expect(await page.getByRole("button", { name: /Save|Delete|Start/ }).count()).toBe(0);
-  await page.goto("/account", { waitUntil: "domcontentloaded" });
+  await go("/account");
   await page.getByRole("heading", { name: "Notifications" }).waitFor();
   await eventually(async () => expect(await page.getByText("this session").count()).toBe(1));
   expect(viewer.problems).toEqual([]);

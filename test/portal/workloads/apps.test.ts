@@ -188,8 +188,9 @@ describe.concurrent("an app", () => {
   test("offers a viewer nothing that would be refused", async ({ open }) => {
     const { rig: at, appId } = await openApp(open);
     await at.tenant.token("viewer");
-    const viewer = await chromium.visitor({ viewport: { width: 390, height: 844 } });
+    const viewer = await chromium.visitor();
     const { page } = viewer;
+    await page.setViewportSize({ width: 390, height: 844 });
     await viewer.signIn(at.tenant.ownerId.replace("owner", "viewer"), { path: "/apps" });
     await page.getByRole("grid", { name: "Apps" }).getByText("Key-value store").click();
     await page.getByRole("list", { name: "Steps" }).getByText("installing").waitFor();

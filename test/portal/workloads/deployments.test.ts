@@ -165,8 +165,10 @@ describe.concurrent("a deployment", () => {
   test("offers a viewer its steps and revisions, and no change", async ({ open }) => {
     const { rig: at, path } = await open();
     await at.tenant.token("viewer");
-    const viewer = await chromium.visitor({ viewport: { width: 390, height: 844 }, colorScheme: "dark" });
+    const viewer = await chromium.visitor();
     const { page } = viewer;
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.emulateMedia({ colorScheme: "dark" });
     await viewer.signIn(at.tenant.ownerId.replace("owner", "viewer"), { path: "/deployments?q=store" });
     await page.getByRole("grid", { name: "Deployments" }).getByText("store", { exact: true }).click();
     await page.getByRole("list", { name: "Steps" }).getByText("installing").waitFor();
@@ -184,7 +186,7 @@ describe.concurrent("a deployment", () => {
 });
 
 test.concurrent("a pasted id leads to its app or deployment, and the list is filtered by the URL", async ({ open }) => {
-  const { page, rig: at, path, problems } = await open();
+  const { page, rig: at, path, problems, go } = await open();
   const { appId } = await at.ask(`GET ${path}`);
   const goTo = async (id: string): Promise<void> => {
     await page.keyboard.press("Control+k");
@@ -196,7 +198,7 @@ test.concurrent("a pasted id leads to its app or deployment, and the list is fil
   await page.getByRole("region", { name: "Addresses" }).waitFor();
   await goTo(path.slice("/deployments/".length));
   await page.getByRole("grid", { name: "Revisions" }).waitFor();
-  await page.goto("/deployments?status=failed", { waitUntil: "domcontentloaded" });
+  await go("/deployments?status=failed");
   await page.getByText("No deployment matches these filters.").waitFor();
   await page.getByRole("button", { name: "Clear filters" }).click();
   await page.getByRole("grid", { name: "Deployments" }).getByText("store", { exact: true }).waitFor();
