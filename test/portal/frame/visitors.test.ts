@@ -56,7 +56,6 @@ test("a visitor in the place of another finds nothing of them", async () => {
 test.each<[string, (visitor: Visitor) => unknown]>([
   ["a listener", ({ page }) => page.on("request", () => undefined)],
   ["a route", ({ page }) => page.route("/", (route) => route.abort())],
-  ["a route of all pages", ({ context }) => context.route("/", (route) => route.abort())],
   ["a script for each page", ({ page }) => page.addInitScript("")],
   ["a clock", ({ page }) => page.clock.install()],
   ["a second page", ({ context }) => context.newPage()],
