@@ -233,6 +233,8 @@ const openNode = async (config: Config, life: Lifecycle, { clock: own, log, sett
     channel,
     entries,
     jobs,
+    db: base.db,
+    features,
     ...createBootstrap({ db: base.db, baseUrl: publicUrl, tokens: base.tokens, ...features }),
   };
 };

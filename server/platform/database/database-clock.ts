@@ -22,7 +22,7 @@ export interface DatabaseClock extends Clock {
   follow(db: Pick<Db, "query">): Promise<{ close(): Promise<void> }>;
 }
 
-export const createDatabaseClock = (own: Clock, log: Log, everyMs = EVERY_MS): DatabaseClock => {
+export const createDatabaseClock = (own: Clock, log: Log, everyMs: number | null = EVERY_MS): DatabaseClock => {
   let anchor: { readonly wallMs: number; readonly elapsedMs: number } | null = null;
   let ask: (() => void) | null = null;
   let toldWrong = false;
@@ -62,6 +62,7 @@ export const createDatabaseClock = (own: Clock, log: Log, everyMs = EVERY_MS): D
       return new Date(Math.round(expected));
     },
     follow: async (db) => {
+      if (everyMs === null) return { close: async () => undefined };
       await read(db);
       let closed = false;
       let asking: Promise<void> | null = null;

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { contract } from "../../../protocol/index.ts";
 import { periodEnd } from "../../../server/features/billing/rules.ts";
+import { lockPlan } from "../../../server/features/tenants/store/tenants.ts";
 import { failureOf } from "../../kit/gateway/call.ts";
 import { type Billing, DAY_MS, openBilling, PORTAL } from "./kit.ts";
 
@@ -12,9 +13,9 @@ let world: Billing;
 beforeAll(async () => {
   world = await openBilling();
 });
-afterAll(() => world.db.close());
+afterAll(() => world.close());
 
-const typesOf = (tenantId: string): readonly string[] => world.eventsOf(tenantId).map(({ event }) => event.type);
+const typesOf = async (tenantId: string): Promise<readonly string[]> => (await world.eventsOf(tenantId)).map(({ type }) => type);
 
 describe("a trial", () => {
   test("a new tenant has fourteen days of the default plan and then the free one", async () => {
@@ -27,17 +28,17 @@ describe("a trial", () => {
     await Promise.all([world.runJobs(), world.runJobs()]);
     expect((await world.call.get(scope, {})).billing).toMatchObject({ plan: "free", status: "canceled" });
     expect(await world.rowOf(tenantId)).toEqual({ plan: "free", status: "active" });
-    expect(typesOf(tenantId)).toEqual([planChanged.type]);
+    expect(await typesOf(tenantId)).toEqual([planChanged.type]);
   });
 
   test("its end is announced three days ahead, once", async () => {
     const { tenantId } = await world.newTenant();
     world.clock.advance(10 * DAY_MS);
     await world.runJobs();
-    expect(typesOf(tenantId)).toEqual([]);
+    expect(await typesOf(tenantId)).toEqual([]);
     world.clock.advance(2 * DAY_MS);
     await Promise.all([world.runJobs(), world.runJobs()]);
-    expect(typesOf(tenantId)).toEqual([trialEnding.type]);
+    expect(await typesOf(tenantId)).toEqual([trialEnding.type]);
   });
 
   test("a tenant that the operator made has no trial and keeps its plan", async () => {
@@ -59,7 +60,7 @@ describe("checkout", () => {
     expect(billing).toMatchObject({ plan: "pro", status: "active", interval: "monthly", entitlements: { hosts: 25, apiKeys: 20 } });
     expect(planDetails).toMatchObject({ tier: "pro", name: "Pro", monthlyPrice: 2_900, annualPrice: 2_400 });
     expect(usage).toMatchObject({ deploymentCount: 1, hostCount: 0, appCount: 0, storageGB: 0, customDomainCount: 0 });
-    expect(world.eventsOf(tenantId).map(({ data }) => data)).toEqual([{ tenantId, from: "starter", to: "pro" }]);
+    expect((await world.eventsOf(tenantId)).map(({ data }) => data)).toEqual([{ tenantId, from: "starter", to: "pro" }]);
     expect((await world.call.invoices(scope, {})).items).toMatchObject([{ tenantId, status: "paid", amountPaid: 2_900, currency: "usd" }]);
   });
 
@@ -93,7 +94,7 @@ describe("checkout", () => {
     const orders = await Promise.allSettled(Array.from({ length: 64 }, () => world.call.checkout(scope, { plan: "team" })));
     expect(orders.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
     expect((await world.call.invoices(scope, {})).total).toBe(1);
-    expect(typesOf(tenantId)).toEqual([planChanged.type]);
+    expect(await typesOf(tenantId)).toEqual([planChanged.type]);
   });
 
   test("a preview credits the unused rest and changes nothing", async () => {
@@ -121,7 +122,7 @@ describe("the end of a subscription", () => {
     world.clock.advance(31 * DAY_MS);
     await Promise.all([world.runJobs(), world.runJobs()]);
     expect((await world.call.get(scope, {})).billing).toMatchObject({ plan: "free", status: "canceled", cancelAtPeriodEnd: false });
-    expect(typesOf(tenantId)).toEqual([planChanged.type, subscriptionCanceled.type, planChanged.type]);
+    expect(await typesOf(tenantId)).toEqual([planChanged.type, subscriptionCanceled.type, planChanged.type]);
     expect(await failureOf(world.call.resume(scope, {}))).toMatchObject({ code: "NO_ACTIVE_SUBSCRIPTION", status: 409 });
   });
 
@@ -198,7 +199,7 @@ describe("limits", () => {
     await keys(scope, 5);
     const late: Promise<unknown>[] = [];
     await world.db.tx(async (tx) => {
-      await world.plan.lock(tx, { tenantId });
+      await lockPlan(tx, { tenantId });
       await world.tenants.standing.setPlan(tx, { tenantId }, "starter");
       late.push(failureOf(world.call.createKey(scope, { name: "late" })));
       // Until the creation waits for the lock.
@@ -231,7 +232,7 @@ describe("limits", () => {
   test("80 % of a limit and the limit itself are told once each, in the transaction of the addition", async () => {
     const { tenantId, scope } = await world.newTenant();
     for (let count = 0; count < 6; count += 1) await world.call.createKey(scope, { name: "k" }).catch(() => undefined);
-    expect(world.eventsOf(tenantId).map(({ event, data }) => [event.type, data["used"], data["limit"]])).toEqual([
+    expect((await world.eventsOf(tenantId)).map(({ type, data }) => [type, data["used"], data["limit"]])).toEqual([
       [limitWarning.type, 4, 5],
       [limitReached.type, 5, 5],
     ]);

@@ -11,7 +11,7 @@ beforeAll(async () => {
   tenancy = await openTenancy();
   [own, other] = [await tenancy.newTenant(), await tenancy.newTenant()];
 });
-afterAll(() => tenancy.db.close());
+afterAll(() => tenancy.close());
 
 test("a tenant has one default deployment, however often it is asked for", async () => {
   const { db } = tenancy;

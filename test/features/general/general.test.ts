@@ -87,7 +87,7 @@ beforeAll(async () => {
   });
   call = callable(contract.general, feature.handlers);
 });
-afterAll(() => world.db.close());
+afterAll(() => world.close());
 
 describe("service", () => {
   test("the service states the limits of its API", async () => {

@@ -10,7 +10,7 @@ let world: Tenancy;
 beforeAll(async () => {
   world = await openTenancy();
 });
-afterAll(() => world.db.close());
+afterAll(() => world.close());
 
 type Owner = Awaited<ReturnType<Tenancy["newTenant"]>>;
 const as = ({ tenantId, userId, email }: Owner) => inside(tenantId, userOf(userId, email, "owner"));
@@ -18,10 +18,11 @@ const initiate = async (fingerprint: string = randomUUID(), ip?: string) => ({
   fingerprint,
   ...(await world.call.pairing.initiate(anyone(ip), { device_fingerprint: fingerprint, device_name: "box", platform: "linux" })),
 });
-const prepare = (owner: Owner, pairing_code: string) => world.call.pairing.prepareActivation(as(owner), { pairing_code, tenant_id: owner.tenantId });
-const prepared = async (owner: Owner, fingerprint?: string) => {
+const prepare = (owner: Owner, pairing_code: string, replaceExisting = false) =>
+  world.call.pairing.prepareActivation(as(owner), { pairing_code, tenant_id: owner.tenantId, replaceExisting });
+const prepared = async (owner: Owner, fingerprint?: string, replaceExisting?: boolean) => {
   const { pairing_code, fingerprint: own } = await initiate(fingerprint);
-  const { activation_token } = await prepare(owner, pairing_code);
+  const { activation_token } = await prepare(owner, pairing_code, replaceExisting);
   return { fingerprint: own, request: { pairing_code, activation_token, user_email: owner.email } };
 };
 const activate = (request: { pairing_code: string; activation_token: string; user_email: string; return_to?: string }) =>
@@ -115,9 +116,12 @@ describe("activation", () => {
         SOCKET_URL: "wss://api.example/v1/agent/connect",
       },
     });
-    expect(world.emitted).toContainEqual(
-      expect.objectContaining({ subjectId: device.device_id, data: { deviceId: device.device_id, deviceName: "box", fingerprint, status: "activated" } }),
-    );
+    expect((await world.events(device.device_id)).map(({ data }) => data)).toContainEqual({
+      deviceId: device.device_id,
+      deviceName: "box",
+      fingerprint,
+      status: "activated",
+    });
     expect(await failureOf(activate(request))).toMatchObject({ code: "PAIRING_ALREADY_ACTIVATED" });
     expect(await failureOf(prepare(owner, request.pairing_code))).toMatchObject({ code: "PAIRING_ALREADY_ACTIVATED" });
   });
@@ -350,9 +354,12 @@ describe("installation progress", () => {
     const done = await world.call.pairing.deviceProgress(as(owner), { deviceId });
     expect(done).toMatchObject({ currentStep: "completed", completedAt: expect.any(String) });
     expect(done).not.toHaveProperty("failedAt");
-    expect(
-      world.emitted.filter(({ subjectId, event }) => subjectId === deviceId && event.type.startsWith("enrollment.")).map(({ event }) => event.type),
-    ).toEqual(["enrollment.progressed", "enrollment.failed", ...Array.from({ length: 6 }, () => "enrollment.progressed"), "enrollment.completed"]);
+    expect((await world.events(deviceId)).map(({ type }) => type).filter((type) => type.startsWith("enrollment."))).toEqual([
+      "enrollment.progressed",
+      "enrollment.failed",
+      ...Array.from({ length: 6 }, () => "enrollment.progressed"),
+      "enrollment.completed",
+    ]);
   });
 
   test("a report that skips steps is refused with the allowed steps, and a repeated report changes nothing", async () => {
@@ -378,7 +385,7 @@ describe("installation progress", () => {
     const owner = await world.newTenant();
     const fingerprint = randomUUID();
     const first = await activate((await prepared(owner, fingerprint)).request);
-    const { request } = await prepared(owner, fingerprint);
+    const { request } = await prepared(owner, fingerprint, true);
     await report(request.pairing_code, "preflight_check");
     const second = await activate(request);
     expect(second.device_id).toBe(first.device_id);

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createTRPCClient, httpBatchLink } from "@trpc/client";
 import pg from "pg";
 import { type AgentIdentity, type AppRouter, type Role, signedHeaders, type TenantId } from "../../../protocol/index.ts";
-import { type App, type AppSettings, createApp } from "../../../server/app.ts";
+import { type AppSettings, createApp } from "../../../server/app.ts";
 import { readConfig } from "../../../server/config.ts";
 import { type Clock, systemClock } from "../../../server/core/clock.ts";
 import { newId } from "../../../server/core/ids.ts";
@@ -118,8 +118,9 @@ const readCatalogue = (): AppCatalogue => {
   return catalogue;
 };
 
-export const startWorld = async (env: Readonly<Record<string, string>> = {}, options: WorldOptions = {}) => {
-  const { spread = false, inProcess = false, beside, settings = {}, log = silentLog, clock = systemClock } = options;
+type NodeOptions = Pick<WorldOptions, "beside" | "settings" | "log" | "clock">;
+
+const createNode = async (env: Readonly<Record<string, string>>, { beside, settings = {}, log = silentLog, clock = systemClock }: NodeOptions = {}) => {
   const dataDir = beside?.dataDir ?? (await mkdtemp(join(tmpdir(), "mooring-world-")));
   const databaseUrl = beside?.databaseUrl ?? (await createTestDatabase());
   const config = readConfig({
@@ -151,7 +152,28 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, opt
     AGENT_RELEASES_DIR: join(import.meta.dirname, "../agent-releases"),
     ...env,
   });
-  const app: App = await createApp(config, { clock, log, settings: { lingerMs: 0, catalogue: readCatalogue(), devices: SMALL, ...settings } });
+  const app = await createApp(config, { clock, log, settings: { lingerMs: 0, catalogue: readCatalogue(), devices: SMALL, ...settings } });
+  return {
+    app,
+    dataDir,
+    databaseUrl,
+    close: async () => {
+      // No load balancer has to notice that it leaves.
+      await app.close({ replaced: true });
+      if (beside === undefined) await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+};
+
+/** A node that does not listen, and whose jobs, the outbox's among them, run when a test runs them: for tests that call its features without a transport. */
+export const createQuietNode: typeof createNode = async (env, options) => {
+  const node = await createNode(env, options);
+  await node.app.features.outbox.close();
+  return node;
+};
+
+export const startWorld = async (env: Readonly<Record<string, string>> = {}, { spread = false, inProcess = false, ...options }: WorldOptions = {}) => {
+  const { app, dataDir, databaseUrl, close } = await createNode(env, options);
   await app.listen();
   const url = app.publicUrl();
   const sql = new pg.Pool({ connectionString: databaseUrl, max: 2 });
@@ -255,10 +277,8 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, opt
     tenant,
     operator: async (): Promise<Caller> => asBearer((await app.mint({ userId: OPERATOR, email: emailOf(OPERATOR), ttlSeconds: 3_600 })).token),
     close: async () => {
-      // No load balancer has to notice that it leaves.
-      await app.close({ replaced: true });
+      await close();
       await sql.end();
-      if (beside === undefined) await rm(dataDir, { recursive: true, force: true });
     },
   };
 };
