@@ -9,10 +9,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { packageRoot } from "../../../agent-sim/agent/own-files.ts";
+import { ROOT } from "../../flows/processes.ts";
 import { type Machine, openMachine, type Ran } from "../../kit/machine/machine.ts";
 
-const SOURCES = join(packageRoot(import.meta.dirname), "agent-sim/package");
+const SOURCES = join(ROOT, "agent-sim/package");
 const AGENT = "mooring-agent-1.2.3-linux-x64.tar.gz";
 /** It keeps what it was asked beside the identity, and knows one token. */
 const FAKE_AGENT = `#!/bin/sh
