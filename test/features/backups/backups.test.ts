@@ -75,6 +75,15 @@ describe("an ordered backup", () => {
     expect(await call("GET", `/backups/${backupId}`)).toMatchObject({ status: "completed", size: 10, checksum: `sha256:${snapshotId}`, progress: null });
   });
 
+  test("that lacks files which could not be read is partially failed, says which, and is told as such", async () => {
+    const { backupId, commandId } = await ordered();
+    await poll();
+    await ack(commandId, { status: "succeeded", output: { ...output, warnings: ["data/locked.db: permission denied"], partial: true } });
+    expect(await call("GET", `/backups/${backupId}`)).toMatchObject({ status: "partially_failed", warnings: ["data/locked.db: permission denied"] });
+    const { rows } = await world.sql.query("select type from outbox_events where subject_id = $1 order by position desc limit 1", [backupId]);
+    expect(rows).toEqual([{ type: "backup.partially_failed" }]);
+  });
+
   test("fails with the agent's reason, and never counts as complete without a snapshot", async () => {
     const first = await ordered();
     await poll();

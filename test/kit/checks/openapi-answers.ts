@@ -52,53 +52,38 @@ const at = (document: Json, ref: string): Json =>
     .split("/")
     .reduce((value, key) => value[key.replaceAll("~1", "/").replaceAll("~0", "~")], document);
 
-interface Compiled {
-  readonly ajv: Ajv2020;
-  /** By the text of the schema, so that the one of errors, which hundreds of operations share, is compiled once. */
-  readonly validators: Map<string, ValidateFunction>;
-}
 interface ReadDocument {
   readonly document: Json;
-  readonly compiled: Compiled;
+  readonly ajv: Ajv2020;
   readonly routes: readonly { readonly matches: RegExp; readonly path: string }[];
+  /** By the text of the schema, so that the one of errors, which hundreds of operations share, is compiled once. */
+  readonly validators: Map<string, ValidateFunction>;
   readonly known: WeakMap<object, ValidateFunction>;
 }
 
-/** By the components: the documents of both prefixes have the same, except for the shape of errors, to which no other component refers. */
-const compiledFor = new Map<string, Compiled>();
-const ANY_ERROR = { $ref: "#/components/schemas/Error" };
-
-const compile = (schemas: Json): Compiled => {
+const read = (document: Json): ReadDocument => {
   // Compiling costs more than checking: what schemas share is compiled once and called, instead of copied into each.
   const ajv = new Ajv2020({ strict: false, allErrors: true, inlineRefs: false, validateSchema: false, code: { optimize: false } });
   formats.default(ajv);
+  const schemas = Object.fromEntries(Object.entries(document.components.schemas).map(([name, schema]) => [name, closed(schema, document)]));
   ajv.addSchema({ $id: "openapi", components: { schemas } });
-  return { ajv, validators: new Map() };
-};
-
-const read = (document: Json): ReadDocument => {
-  const { Error: _error, ...open } = document.components.schemas;
-  const text = JSON.stringify(open);
-  const compiled = compiledFor.get(text) ?? compile(closed(open, document));
-  compiledFor.set(text, compiled);
   const routes = Object.keys(document.paths).map((path) => ({ path, matches: new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`) }));
   // Match as the gateway does: a literal segment wins over a parameter.
   const order = (path: string): string => path.replaceAll(/\{\w+\}/g, "~");
-  return { document, compiled, routes: routes.sort((a, b) => (order(a.path) < order(b.path) ? -1 : 1)), known: new WeakMap() };
+  return { document, ajv, routes: routes.sort((a, b) => (order(a.path) < order(b.path) ? -1 : 1)), validators: new Map(), known: new WeakMap() };
 };
 
 /** Compiled for the first answer of a kind, then reused. */
 const validatorFor = (described: ReadDocument, schema: Json): ValidateFunction => {
   const known = described.known.get(schema);
   if (known !== undefined) return known;
-  const { ajv, validators } = described.compiled;
-  const own = schema.$ref === ANY_ERROR.$ref ? at(described.document, ANY_ERROR.$ref) : schema;
-  const text = JSON.stringify(closed(own, described.document)).replaceAll('"#/components', '"openapi#/components');
-  const made = validators.get(text) ?? ajv.compile(JSON.parse(text));
-  validators.set(text, made);
+  const text = JSON.stringify(closed(schema, described.document)).replaceAll('"#/components', '"openapi#/components');
+  const made = described.validators.get(text) ?? described.ajv.compile(JSON.parse(text));
+  described.validators.set(text, made);
   described.known.set(schema, made);
   return made;
 };
+const ANY_ERROR = { $ref: "#/components/schemas/Error" };
 
 const complain = (validate: ValidateFunction, value: unknown): readonly string[] =>
   validate(value)
