@@ -17,6 +17,8 @@ const WALLS = `test/${RELEASE}/{walls,console}/**/*.test.ts`;
 /** The tests of the console. They start one gateway and one browser a worker, which the environment ends with the worker. */
 const CONSOLE = "portal";
 const BROWSER = { environment: "./test/kit/browser/environment.ts" };
+/** Visitors of a file at once: they wait for the gateway more than for the processor. */
+const ON_ONE_GATEWAY = { ...BROWSER, isolate: false, maxConcurrency: 2 };
 
 /** Files of those folders that need modules of their own. */
 const OWN: readonly string[] = [
@@ -56,13 +58,10 @@ export default defineConfig({
       project("shared modules", { include: [`test/{${SHARED}}/**/*.test.ts`], exclude: [...OWN], isolate: false }),
       project("console", {
         include: [`test/${CONSOLE}/**/*.test.ts`],
-        ...BROWSER,
-        isolate: false,
-        // Visitors of a file at once: they wait for the gateway more than for the processor.
-        maxConcurrency: 2,
+        ...ON_ONE_GATEWAY,
       }),
       project(RELEASE, { include: [`test/${RELEASE}/**/*.test.ts`], exclude: [WALLS], ...BROWSER }),
-      project(`${RELEASE} walls`, { include: [WALLS], ...BROWSER, isolate: false, maxConcurrency: 2 }),
+      project(`${RELEASE} walls`, { include: [WALLS], ...ON_ONE_GATEWAY }),
     ],
   },
 });

@@ -7,7 +7,7 @@ import { parseInput } from "../../../server/gateway/rest/parse.ts";
 import { jsonSchemaOf } from "../../../server/gateway/rest/rest-input.ts";
 import { type Log, silentLog } from "../../../server/platform/telemetry/log.ts";
 import { contains, type Edge, edges, nameOfEdge } from "../../contract/edges.ts";
-import { type Case, callerFor, NEEDS_PROVIDER, openStock, REST_CASES, type Stock, sample, send, toRequest } from "../../contract/samples.ts";
+import { type Case, callerFor, isRead, NEEDS_PROVIDER, openStock, REST_CASES, type Stock, sample, send, toRequest } from "../../contract/samples.ts";
 import { type Answer, startWorld, type World } from "../../kit/gateway/world.ts";
 
 const OFF = Object.fromEntries(
@@ -121,7 +121,6 @@ const trying = (each: Case, wrong: unknown[]) => {
     return answer.status < 300;
   };
 };
-const isRead = ({ op }: Case): boolean => op.kind === "query" && op.replay === "repeatable";
 
 describe("operations", () => {
   const called = REST_CASES.filter(({ id }) => !NEEDS_PROVIDER.has(id));
