@@ -1,7 +1,7 @@
 // Backups in the browser: from an app's page to a restore that shows first what it would do; policies, destinations and volumes.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openRig, type Rig } from "../features/apps/kit.ts";
-import { findingsInEveryLook } from "../kit/browser/chromium.ts";
+import { findingsInEveryLook, findingsInPlaces } from "../kit/browser/chromium.ts";
 import { openConsole } from "../kit/browser/console.ts";
 import { eventually } from "../kit/checks/eventually.ts";
 
@@ -206,9 +206,8 @@ describe("every place of backups", () => {
   test("has no finding in any look", { timeout: 240_000 }, async () => {
     const backupId = await backedUp();
     const { page, go, problems, close } = await visit("/backups");
-    const found: string[] = [];
     const { deviceId } = rig.device;
-    for (const [path, words] of [
+    const found = await findingsInPlaces({ page, go }, [
       ["/backups", "store"],
       [`/backups/${backupId}`, "Checksum"],
       ["/backups/destinations", "Shelf"],
@@ -216,11 +215,7 @@ describe("every place of backups", () => {
       [`${app}?tab=backups`, "completed"],
       [`/devices/${deviceId}?tab=backups`, "completed"],
       [`/devices/${deviceId}?tab=volumes`, `${appId}.data`],
-    ] as const) {
-      await go(path);
-      await page.getByText(words).first().waitFor();
-      for (const finding of await findingsInEveryLook(page)) found.push(`${path}: ${finding}`);
-    }
+    ]);
     expect(found).toEqual([]);
     expect(problems).toEqual([]);
     await close();

@@ -1,7 +1,7 @@
 // The screens of traces: what programs send and what the gateway adds stand in one tree, from a program's call to the device's work.
 import { expect, test } from "vitest";
 import { newSpanId, newTraceId, span, request as spansOf, text } from "../features/traces/kit.ts";
-import { findingsInEveryLook } from "../kit/browser/chromium.ts";
+import { findingsInPlaces } from "../kit/browser/chromium.ts";
 import { openConsole } from "../kit/browser/console.ts";
 import { eventually } from "../kit/checks/eventually.ts";
 import { asKey, type TestTenant } from "../kit/gateway/world.ts";
@@ -159,12 +159,12 @@ test.concurrent("the trace of another tenant is unknown", async () => {
 
 test.concurrent("every page is without a finding in every look", { timeout: 120_000 }, async () => {
   const { page, problems, go, traceId, spanId, close } = await openCaused("/settings");
-  const found: string[] = [];
-  for (const path of ["/traces", `/traces/${traceId}`, `/traces/${traceId}?span=${spanId}`, "/traces?status=error&min=99999999"]) {
-    await go(path);
-    await page.getByRole("status").getByText("live", { exact: true }).waitFor();
-    for (const finding of await findingsInEveryLook(page)) found.push(`${path}: ${finding}`);
-  }
+  const found = await findingsInPlaces({ page, go }, [
+    ["/traces"],
+    [`/traces/${traceId}`],
+    [`/traces/${traceId}?span=${spanId}`],
+    ["/traces?status=error&min=99999999"],
+  ]);
   expect(found).toEqual([]);
   expect(problems).toEqual([]);
   await close();

@@ -1,7 +1,7 @@
 // The screens of webhooks and events, as a person goes through them: what is made here is delivered, and what failed is sent again from here.
 import { Webhook as Verifier } from "standardwebhooks";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { accessFindings, findingsInEveryLook, type Visitor } from "../kit/browser/chromium.ts";
+import { accessFindings, findingsInPlaces, type Visitor } from "../kit/browser/chromium.ts";
 import { openConsole } from "../kit/browser/console.ts";
 import { eventually } from "../kit/checks/eventually.ts";
 import type { Caller, TestTenant } from "../kit/gateway/world.ts";
@@ -258,16 +258,16 @@ test("a viewer sees webhooks and events, but no action and no delivery, and noth
 });
 
 test("every page is without a finding in every look", { timeout: 120_000 }, async () => {
-  const { page, webhookId } = await openMade();
+  const { webhookId } = await openMade();
   const { deliveryId } = await post(`/webhooks/${webhookId}/test`, {});
   const { body } = await world.call(owner, "GET", "/v1/events?pageSize=1");
   const before = visitor.problems.length;
-  const found: string[] = [];
-  for (const path of ["/webhooks", `/webhooks/${webhookId}`, `/webhooks/${webhookId}?delivery=${deliveryId}`, `/events?event=${body.data[0].eventId}`]) {
-    await visitor.go(path);
-    await page.getByRole("status").getByText("live", { exact: true }).waitFor();
-    for (const finding of await findingsInEveryLook(page)) found.push(`${path}: ${finding}`);
-  }
+  const found = await findingsInPlaces(visitor, [
+    ["/webhooks"],
+    [`/webhooks/${webhookId}`],
+    [`/webhooks/${webhookId}?delivery=${deliveryId}`],
+    [`/events?event=${body.data[0].eventId}`],
+  ]);
   expect(found).toEqual([]);
   expect(visitor.problems.slice(before)).toEqual([]);
 });

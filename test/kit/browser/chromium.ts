@@ -162,3 +162,17 @@ export const findingsInEveryLook = async (page: Page): Promise<readonly string[]
   await page.setViewportSize({ width, height });
   return findings;
 };
+
+/** The same in each of these places, one after the other, once it shows its words, or that it is live if it has none. */
+export const findingsInPlaces = async (
+  { page, go }: Pick<Visitor, "page" | "go">,
+  places: readonly (readonly [path: string, words?: string])[],
+): Promise<readonly string[]> => {
+  const found: string[] = [];
+  for (const [path, words] of places) {
+    await go(path);
+    await (words === undefined ? page.getByRole("status").getByText("live", { exact: true }) : page.getByText(words).first()).waitFor();
+    for (const finding of await findingsInEveryLook(page)) found.push(`${path}: ${finding}`);
+  }
+  return found;
+};

@@ -1,7 +1,7 @@
 // Names that are as long as they may be and longer, run from right to left or are pictures; and a device with four hundred apps.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openRig, type Rig } from "../../features/apps/kit.ts";
-import { findingsInEveryLook } from "../../kit/browser/chromium.ts";
+import { findingsInPlaces } from "../../kit/browser/chromium.ts";
 import { openConsole } from "../../kit/browser/console.ts";
 import { createLogger, line } from "../../portal/workloads/logger.ts";
 
@@ -40,9 +40,8 @@ afterAll(async () => {
 test("no name breaks a page, in any look", { timeout: 120_000 }, async () => {
   const { page, problems, signIn, go, close } = await chromium.visitor();
   await signIn(rig.tenant.ownerId, { path: "/devices" });
-  const found: string[] = [];
   const [first, second, third] = devices;
-  for (const [path, words] of [
+  const found = await findingsInPlaces({ page, go }, [
     ["/devices", LONG],
     [`/devices/${first}`, LONG],
     [`/devices/${second}`, ARABIC],
@@ -50,11 +49,7 @@ test("no name breaks a page, in any look", { timeout: 120_000 }, async () => {
     ["/apps?sort=name", LONG],
     [`/apps/${appId.slice(0, -4)}0003`, `${LONG}3`],
     ["/", "Overview"],
-  ] as const) {
-    await go(path);
-    await page.getByText(words).first().waitFor();
-    for (const finding of await findingsInEveryLook(page)) found.push(`${path}: ${finding}`);
-  }
+  ]);
   expect(found).toEqual([]);
   expect(problems).toEqual([]);
   await close();
