@@ -26,8 +26,10 @@ const OWN: readonly string[] = [
   "test/conventions/statements.test.ts",
 ];
 
-/** Many tests wait for a socket, a process or a lock, so two cores take three workers. With four, waits with a bound ran out on a slow machine. */
-const WORKERS = Number(process.env["TEST_WORKERS"] ?? 3);
+/** Many tests wait for a socket, a process or a lock: with three workers, two cores are idle for a fifth of the time. */
+const WORKERS = Number(process.env["TEST_WORKERS"] ?? 4);
+/** A worker's browser has processes of its own, so two fill two cores. Each more costs the start of a gateway, a browser and all their modules. */
+const CONSOLE_WORKERS = Number(process.env["TEST_WORKERS"] ?? 2);
 /** A search for tests that depend on their order needs vitest's own. */
 const isShuffled = process.argv.some((word) => word.startsWith("--sequence"));
 
@@ -59,6 +61,9 @@ export default defineConfig({
       project("console", {
         include: [`test/${CONSOLE}/**/*.test.ts`],
         ...ON_ONE_GATEWAY,
+        // After all others, as another number of workers has to be.
+        sequence: { groupOrder: 1 },
+        maxWorkers: CONSOLE_WORKERS,
       }),
       project(RELEASE, { include: [`test/${RELEASE}/**/*.test.ts`], exclude: [WALLS], ...BROWSER }),
       project(`${RELEASE} walls`, { include: [WALLS], ...ON_ONE_GATEWAY }),

@@ -36,10 +36,12 @@ test("an administrator sees the member's console, whose every page says so, and 
   await page.getByRole("status").getByText("live", { exact: true }).waitFor();
   expect(await page.getByRole("navigation", { name: "Places" }).getByRole("link", { name: "Platform" }).count()).toBe(0);
   expect(await findingsInEveryLook(page)).toEqual([]);
+  expect(problems).toEqual([]);
   await page.getByRole("region", { name: "Impersonation" }).getByRole("button", { name: "Stop" }).click();
   await page.getByRole("row").filter({ hasText: tenant.ownerId }).getByText("ended").waitFor();
   expect(await findingsInEveryLook(page)).toEqual([]);
-  expect(problems).toEqual([]);
+  // A call that the page sends while it stops is refused.
+  expect(problems.filter(({ text }) => !text.includes("401"))).toEqual([]);
   await close();
 });
 

@@ -2,12 +2,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createSandbox, processesOf, ROOT, type Sandbox } from "../flows/processes.ts";
 import { eventually } from "../kit/checks/eventually.ts";
-import { markOfRun } from "../kit/setup/run-mark.ts";
+import { markOfRun, RUN_ROOTS } from "../kit/setup/run-mark.ts";
 
 const START_MS = 240_000;
 const END_MS = 60_000;
@@ -45,5 +44,9 @@ test.each([
   child.kill(signal);
   await gone;
   await eventually(async () => expect(await processesOf(mark)).toEqual([]), END_MS);
-  expect(readdirSync(tmpdir()).filter((name) => name.startsWith(mark))).toEqual([]);
+  expect(
+    RUN_ROOTS.filter(existsSync)
+      .flatMap((root) => readdirSync(root))
+      .filter((name) => name.startsWith(mark)),
+  ).toEqual([]);
 });

@@ -1,11 +1,10 @@
 // Ends what an interrupted test run leaves behind. It outlives the run, which holds the other end of its standard input, and then ends every process that
 // names the run in its command line, environment or folder, with their children. It also ends a run whose npm has gone. It needs /proc, so Linux.
-// `node run-guard.mjs MARK PID [NPM]`: the run's mark and process, and npm's if npm started it.
+// `node run-guard.mjs ROOTS MARK PID [NPM]`: where its folders stand, the run's mark and process, and npm's if npm started it.
 import { readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const [, , mark = "", run = "", npm = ""] = process.argv;
+const [, , roots = "", mark = "", run = "", npm = ""] = process.argv;
 const LOOK_MS = 500;
 /** Enough for a database or a container engine to stop in order. */
 const ORDERLY_MS = 4_000;
@@ -56,8 +55,9 @@ const send = (pid, signal) => {
 
 /** True if there was none. */
 const removeFolders = () => {
-  const folders = readdirSync(tmpdir()).filter((name) => name.startsWith(mark));
-  for (const name of folders) orNothing(() => rmSync(join(tmpdir(), name), { recursive: true, force: true }));
+  const named = (root) => [...orNothing(() => readdirSync(root))].filter((name) => name.startsWith(mark)).map((name) => join(root, name));
+  const folders = roots.split(":").flatMap(named);
+  for (const folder of folders) orNothing(() => rmSync(folder, { recursive: true, force: true }));
   return folders.length === 0;
 };
 

@@ -2,11 +2,20 @@
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { mkdtemp, statfs } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const NAME = "TEST_RUN";
 /** A run's pid follows. */
 export const RUN_PREFIX = "mooring-test-";
+
+/** A file system in memory, where Linux has one. */
+const IN_MEMORY = "/dev/shm";
+/** A run's databases take 3 GB, and its processes as much again. */
+const LEAST_FREE_BYTES = 8 * 2 ** 30;
+/** Where the folders of runs stand. */
+export const RUN_ROOTS = [tmpdir(), IN_MEMORY];
 
 /** The variable that hands the mark to a process with an environment of its own; empty outside of a run. */
 export const markOfRun = (): Readonly<Record<string, string>> => {
@@ -28,11 +37,21 @@ export const guardRun = (): string => {
   if (process.platform !== "linux") return mark;
   const npm = process.env["npm_lifecycle_event"] === undefined ? [] : [parentOf(process.ppid)];
   const { [NAME]: _, ...unmarked } = process.env;
-  const guard = spawn(process.execPath, [join(import.meta.dirname, "run-guard.mjs"), mark, String(process.pid), ...npm], {
+  const guard = spawn(process.execPath, [join(import.meta.dirname, "run-guard.mjs"), RUN_ROOTS.join(":"), mark, String(process.pid), ...npm], {
     env: unmarked,
     stdio: ["pipe", "ignore", "ignore"],
     detached: true,
   });
   guard.unref();
   return mark;
+};
+
+/**
+ * A new folder for the run's databases: in memory where enough is free. Copying the template's files takes 30 ms there, and on some disks 400 ms of processor
+ * time.
+ */
+export const makeRunFolder = async (mark: string): Promise<string> => {
+  const { bavail, bsize } = await statfs(IN_MEMORY).catch(() => ({ bavail: 0, bsize: 0 }));
+  const fits = Math.min(bavail * bsize, process.availableMemory()) > LEAST_FREE_BYTES;
+  return mkdtemp(join(fits ? IN_MEMORY : tmpdir(), `${mark}-`));
 };
