@@ -54,7 +54,8 @@ const timeless = (body: unknown): string => JSON.stringify(body, (name, value) =
 
 describe("a limited member", () => {
   test.each(named(byUser.filter(needsTenant)))("may not call %s, which concerns the tenant as a whole", async (_, each) => {
-    const answer = await send(inside, limited, "/v1", toRequest(each.op, await inputFor(each, inside)));
+    // Refused before anybody reads the input.
+    const answer = await send(inside, limited, "/v1", toRequest(each.op, {}));
     expect([answer.status, answer.body.details]).toEqual([403, { requiredPermission: each.op.permission, role: "owner", reason: "limited_access" }]);
   });
 

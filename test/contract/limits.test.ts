@@ -36,12 +36,14 @@ const freshCaller = async ({ op }: Case): Promise<Caller & { readonly deviceId?:
   return asBearer((await world.app.mint({ userId: `caller-${callers}`, tenantId: limited.tenantId, role: "owner", ttlSeconds: 600 })).token);
 };
 
+const countsByInput = ({ op }: Case): boolean => LIMITS[op.limit].some(({ per }) => per.startsWith("input:"));
 const counted = REST_CASES.filter(({ op }) => LIMITS[op.limit].length > 0);
 
 describe("limits", () => {
   test.each(counted.map((each) => [each.id, each] as const))("%s refuses the call after the last allowed one", async (_, each) => {
     const caller = await freshCaller(each);
-    const input = await sample(each, stock);
+    // Where no bucket is one of the input, the call counts before anybody reads it.
+    const input = countsByInput(each) ? await sample(each, stock) : { deviceId: "unknown" };
     const request = toRequest(each.op, caller.deviceId !== undefined && "deviceId" in input ? { ...input, deviceId: caller.deviceId } : input);
     const headers = { "x-forwarded-for": `203.0.113.${callers % 250}` };
     const go = () => world.call(caller, request.method, `/v1${request.path}`, { headers, ...(request.body === undefined ? {} : { body: request.body }) });
