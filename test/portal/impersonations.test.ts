@@ -10,6 +10,7 @@ beforeAll(async () => {
   await world.app.mint({ userId: OPERATOR, tenantId: home.tenantId, role: "viewer", ttlSeconds: 600 });
 });
 
+const POLLING = { timeout: 20_000, interval: 100 };
 const begin = async (tenant: TestTenant) => {
   const visitor = await chromium.visitor();
   const { page } = visitor;
@@ -22,7 +23,8 @@ const begin = async (tenant: TestTenant) => {
   expect(await accessFindings(page)).toEqual([]);
   await dialog.getByLabel("Tenant", { exact: true }).selectOption({ value: tenant.tenantId });
   await dialog.getByRole("button", { name: "Begin" }).click();
-  await page.getByRole("region", { name: "Impersonation" }).getByText(`You act as ${tenant.ownerId}, with the role owner.`).waitFor();
+  // A failure shows what the page says instead.
+  await expect.poll(() => page.innerText("body"), POLLING).toContain(`You act as ${tenant.ownerId}, with the role owner.`);
   return visitor;
 };
 
