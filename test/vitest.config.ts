@@ -28,10 +28,13 @@ const OWN: readonly string[] = [
 
 /** Many tests wait for a socket, a process or a lock: with three workers, two cores are idle for a fifth of the time. */
 const WORKERS = Number(process.env["TEST_WORKERS"] ?? 4);
-/** A worker's browser has processes of its own, so two fill two cores. Each more costs the start of a gateway, a browser and all their modules. */
-const CONSOLE_WORKERS = Number(process.env["TEST_WORKERS"] ?? 2);
 /** A search for tests that depend on their order needs vitest's own. */
 const isShuffled = process.argv.some((word) => word.startsWith("--sequence"));
+/**
+ * A worker's browser has processes of its own, so two fill two cores. Each more costs the start of a gateway, a browser and all their modules. An order from
+ * the command line replaces that of the projects, so then all are one group.
+ */
+const CONSOLE_WORKERS = isShuffled ? WORKERS : Number(process.env["TEST_WORKERS"] ?? 2);
 
 type TestOptions = NonNullable<TestProjectInlineConfiguration["test"]>;
 const project = (name: string, test: TestOptions): TestProjectInlineConfiguration => ({
