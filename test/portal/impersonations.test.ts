@@ -2,6 +2,8 @@
 import { beforeAll, expect, test } from "vitest";
 import { accessFindings, findingsInEveryLook } from "../kit/browser/chromium.ts";
 import { openConsole } from "../kit/browser/console.ts";
+import { BOUND_MS } from "../kit/browser/seat.ts";
+import { eventually } from "../kit/checks/eventually.ts";
 import { OPERATOR, type TestTenant } from "../kit/gateway/world.ts";
 
 const { world, chromium } = await openConsole();
@@ -10,7 +12,6 @@ beforeAll(async () => {
   await world.app.mint({ userId: OPERATOR, tenantId: home.tenantId, role: "viewer", ttlSeconds: 600 });
 });
 
-const POLLING = { timeout: 20_000, interval: 100 };
 const begin = async (tenant: TestTenant) => {
   const visitor = await chromium.visitor();
   const { page } = visitor;
@@ -24,7 +25,7 @@ const begin = async (tenant: TestTenant) => {
   await dialog.getByLabel("Tenant", { exact: true }).selectOption({ value: tenant.tenantId });
   await dialog.getByRole("button", { name: "Begin" }).click();
   // A failure shows what the page says instead.
-  await expect.poll(() => page.innerText("body"), POLLING).toContain(`You act as ${tenant.ownerId}, with the role owner.`);
+  await eventually(async () => expect(await page.innerText("body")).toContain(`You act as ${tenant.ownerId}, with the role owner.`), BOUND_MS);
   return visitor;
 };
 
