@@ -2,7 +2,6 @@
 import { beforeAll, expect, test } from "vitest";
 import { accessFindings, findingsInEveryLook } from "../kit/browser/chromium.ts";
 import { openConsole } from "../kit/browser/console.ts";
-import { BOUND_MS } from "../kit/browser/seat.ts";
 import { eventually } from "../kit/checks/eventually.ts";
 import { OPERATOR, type TestTenant } from "../kit/gateway/world.ts";
 
@@ -25,7 +24,7 @@ const begin = async (tenant: TestTenant) => {
   await dialog.getByLabel("Tenant", { exact: true }).selectOption({ value: tenant.tenantId });
   await dialog.getByRole("button", { name: "Begin" }).click();
   // A failure shows what the page says instead.
-  await eventually(async () => expect(await page.innerText("body")).toContain(`You act as ${tenant.ownerId}, with the role owner.`), BOUND_MS);
+  await eventually(async () => expect(await page.innerText("body")).toContain(`You act as ${tenant.ownerId}, with the role owner.`));
   return visitor;
 };
 
