@@ -33,7 +33,7 @@ test("the volume of an app stays; once the app is gone it is removed with what i
   const name = `${appId}.files`;
   const files = join(one.folder, "apps", appId, "volumes", "files");
   const elsewhere = join(one.folder, "elsewhere");
-  mkdirSync(elsewhere);
+  mkdirSync(elsewhere, { recursive: true });
   writeFileSync(join(elsewhere, "kept"), "kept");
   writeFileSync(join(files, "key"), "12345678");
   symlinkSync(elsewhere, join(files, "out"));

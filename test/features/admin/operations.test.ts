@@ -135,6 +135,8 @@ describe("users and devices", () => {
   });
 
   test("the figures count tenants, devices, sockets, commands and events", async () => {
+    await (await world.tenant()).device();
+    await world.tenant();
     const { data } = (await admin("GET", "/stats")).body;
     expect(data.tenants.active).toBeGreaterThan(1);
     expect(data.nodes).toEqual([{ nodeId: world.app.nodeId, connections: 0, ready: 0 }]);

@@ -1,5 +1,5 @@
 // Announcements: who reads them and when, who dismisses them, and that only operators write them.
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { runJob } from "../../kit/gateway/run-job.ts";
 import { anonymous, type Caller, startWorld, type World } from "../../kit/gateway/world.ts";
 
@@ -14,6 +14,7 @@ beforeAll(async () => {
   [person, other] = [await tenant.user("viewer"), await tenant.user("owner")];
 });
 afterAll(() => world.close());
+beforeEach(() => world.sql.query("delete from announcements"));
 
 const announce = async (body: object): Promise<{ readonly announcementId: string; readonly version: number }> =>
   (await world.call(operator, "POST", "/v1/admin/announcements", { body })).body.data;

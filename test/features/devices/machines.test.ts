@@ -52,7 +52,8 @@ describe("devices", () => {
     expect((await inventory({ ipAddresses: ["127.0.0.1", "192.168.1.20"] })).status).toBe(200);
     await inventory({ hostname: "attic" });
     expect(await read(path)).toMatchObject({ hostname: "attic", addresses: [{ kind: "lan", address: "192.168.1.20" }] });
-    expect((await read("/v1/devices"))[0].addresses).toEqual([{ kind: "lan", address: "192.168.1.20" }]);
+    const listed = (await read("/v1/devices")).find(({ deviceId }: { deviceId: string }) => deviceId === device.deviceId);
+    expect(listed.addresses).toEqual([{ kind: "lan", address: "192.168.1.20" }]);
     await inventory({ ipAddresses: [] });
     expect((await read(path)).addresses).toEqual([]);
     expect((await inventory({ ipAddresses: Array.from({ length: 65 }, () => "10.0.0.1") })).status).toBe(400);

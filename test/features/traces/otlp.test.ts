@@ -167,6 +167,7 @@ describe("bodies", () => {
     ["a depth of 100,000", `{"resourceSpans":[${"[".repeat(100_000)}${"]".repeat(100_000)}]}`, 200],
     ["more than 4 MiB", `{"x":"${"x".repeat(4_200_000)}"}`, 413],
   ])("%s is answered clearly", async (_, body, status) => {
+    await fresh();
     expect((await post(body, json)).status).toBe(status);
   });
 
