@@ -155,6 +155,11 @@ const TRACEPARENT = `00-${TRACE_ID}-00f067aa0ba902b7-01`;
 const CONTINUED = new RegExp(`^00-${TRACE_ID}-(?!00f067aa0ba902b7)[0-9a-f]{16}-01$`);
 
 describe("traces", () => {
+  // With a queue and a socket of its own.
+  beforeEach(async () => {
+    device = await tenant.device();
+  });
+
   const queue = async (traceparent: string, transport: "rest" | "trpc" = "rest"): Promise<string> => {
     const headers = { traceparent };
     const input = { type: "ping" };

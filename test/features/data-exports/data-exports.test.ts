@@ -41,6 +41,8 @@ const eventsOf = async (exportId: string): Promise<readonly string[]> =>
 const PLANTED = ["planted-header-value", "whsec_cGxhbnRlZC13ZWJob29rLXNlY3JldC12YWx1ZQ==", "planted-bot-token-12345"];
 
 test("an export has every record of every scope, a checksum for each section and for all, a signature, and no secret", async () => {
+  const tenant = await world.tenant();
+  const owner = await tenant.user("owner");
   await made(owner, "POST /fleets", { name: "Lisbon", selector: { tags: ["site:lisbon"] } });
   await made(owner, "POST /webhooks", { url: "http://127.0.0.2:8443/x", events: ["device.*"], secret: PLANTED[1], headers: { "x-auth": PLANTED[0] } });
   await made(owner, "POST /alert-channels", { type: "webhook", name: "pager", config: { url: `http://127.0.0.2:8443/${PLANTED[2]}` } });

@@ -46,8 +46,8 @@ test("each network becomes a route of the device that waits for approval, howeve
     };
     expect(route).toMatchObject({ ...expected, consumers: { deviceIds: [], tags: [], fleetIds: [], all: true } });
   }
-  const { rows } = await world.sql.query("select count(*)::int as told from outbox_events where tenant_id = $1 and type = 'mesh_route.created'", [
-    tenant.tenantId,
+  const { rows } = await world.sql.query("select count(*)::int as told from outbox_events where subject_id = any($1) and type = 'mesh_route.created'", [
+    routes.map(({ routeId }) => routeId),
   ]);
   expect(rows).toEqual([{ told: 2 }]);
 });

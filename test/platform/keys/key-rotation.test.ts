@@ -78,7 +78,8 @@ const read = (url: string, box: SecretBox) =>
     return found;
   });
 
-describe("the rotation", () => {
+// One rotation, from its beginning to its end.
+describe("the rotation", { shuffle: false }, () => {
   let url = "";
   let db: Db;
   let sql: pg.Pool;
