@@ -19,7 +19,7 @@ const add = async (name: string): Promise<{ readonly domainId: string; readonly 
 
 test("a domain is added, shows the records to set and that nothing is there yet, and is removed", { timeout: 120_000 }, async () => {
   const { page, problems, signIn, close } = await chromium.visitor();
-  const name = hostname();
+  const [tenant, name] = [await world.tenant(), hostname()];
   await signIn(tenant.ownerId, { path: "/network/domains" });
   await page.getByRole("button", { name: "Add a domain" }).click();
   await page.getByRole("dialog").getByLabel("Name").fill(name.toUpperCase());

@@ -35,7 +35,7 @@ const mail = () =>
     [newId("mal"), HOSTILE],
   );
 
-describe("nodes", () => {
+describe("nodes", { shuffle: false }, () => {
   test("are hidden from people who do not run the installation: no place, and no refused call at its address", async () => {
     const visitor = await chromium.visitor();
     const calls: string[] = [];
