@@ -530,9 +530,10 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed | OfItems>, Scenari
   ...BULK_SCENARIOS,
   ...EXPORT_SCENARIOS,
   NODE_NOT_FOUND: ({ world, stock }, probe) => probe(call(world, "POST", "/admin/nodes/node_unknown/drain", { as: stock.operator })),
-  NODE_DRAINING: async ({ odd }, probe) => {
-    odd.app.channel.refuseUpgrades();
-    await probe(upgrade(odd, signedHeaders(somebody, "", new Date())));
+  NODE_DRAINING: async (_, probe) => {
+    const leaving = await openOddWorld();
+    leaving.app.channel.refuseUpgrades();
+    await probe(upgrade(leaving, signedHeaders(somebody, "", new Date()))).finally(leaving.close);
   },
 };
 
@@ -542,11 +543,8 @@ const FLAT = ["code", "error", "message", "meta", "requestId", "retryable", "suc
 /** Checks what both shapes have in common. */
 const checkBody = (code: ErrorCode, { status, headers, body }: Answer): void => {
   expect([status, body.success, body.code, body.retryable]).toEqual([ERRORS[code].status, false, code, isRetryable(code)]);
-  expect(
-    Object.keys(body)
-      .filter((name) => !OPTIONAL.has(name))
-      .sort(),
-  ).toEqual(FLAT);
+  const names = Object.keys(body).filter((name) => !OPTIONAL.has(name));
+  expect(names.sort()).toEqual(FLAT);
   expect(body.requestId).toBe(headers.get("x-request-id"));
   expect(body.meta).toEqual({ timestamp: body.timestamp, requestId: body.requestId });
   expect(new Date(body.timestamp).toISOString()).toBe(body.timestamp);
