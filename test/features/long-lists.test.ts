@@ -11,11 +11,15 @@ let world: World;
 let tenant: TestTenant;
 let owner: Caller;
 let device: Device;
+let webhookId: string;
 beforeAll(async () => {
   world = await startWorld({ RATE_LIMIT_STANDARD: "off", RATE_LIMIT_TENANT: "off" });
   tenant = await world.tenant();
   owner = await tenant.user("owner");
   device = await tenant.device();
+  // While the audit log has nothing but what calls have written.
+  const { body } = await world.call(owner, "POST", "/v1/webhooks", { body: { url: "https://example.com/hook", events: ["device.changed"] } });
+  ({ webhookId } = body.data);
 }, 120_000);
 afterAll(() => world.close());
 
@@ -77,8 +81,6 @@ describe("a filter that only the oldest row of a long list meets", () => {
   });
 
   test("deliveries by status and type", async () => {
-    const { body } = await world.call(owner, "POST", "/v1/webhooks", { body: { url: "https://example.com/hook", events: ["device.changed"] } });
-    const { webhookId } = body.data;
     await fill("webhook_deliveries", {
       ...{ delivery_id: idOf("whd"), webhook_id: `'${webhookId}'`, event_id: idOf("evt"), position: "n", body: "'{}'", subject_id: "'x'", created_at: "at" },
       ...{ event_type: "case when rare then 'app.created' else 'device.changed' end", status: "case when rare then 'exhausted' else 'succeeded' end" },
