@@ -272,10 +272,12 @@ test("a deaf subscription is counted", async () => {
 });
 
 test("an upgrade that a draining node refuses is counted with its cause", async () => {
-  await fetch(`http://127.0.0.1:${world.app.internalPort()}/internal/drain`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${world.app.internalToken}` },
-  });
-  expect(await attempt(at(), device)).toMatchObject({ status: 503 });
-  await grown('mooring_accept_rejected_total{cause="draining"}');
+  const leaving = await startWorld({ NODE_ID: "node-leaving" }, { beside: world });
+  const internal = `http://127.0.0.1:${leaving.app.internalPort()}/internal`;
+  const headers = { authorization: `Bearer ${leaving.app.internalToken}` };
+  await fetch(`${internal}/drain`, { method: "POST", headers });
+  expect(await attempt({ ...at(), url: leaving.url.replace(/^http/, "ws") }, device)).toMatchObject({ status: 503 });
+  const told = async () => (await fetch(`${internal}/metrics`, { headers })).text();
+  await eventually(async () => expect(await told()).toContain('mooring_accept_rejected_total{cause="draining"} 1\n'));
+  await leaving.close();
 });
