@@ -42,6 +42,9 @@ const open = (more: Partial<EdgeDeps> = {}): Promise<Edge> =>
     ...more,
   });
 
+/** A connection that is cut while it sends ends with an error first, which `once` would throw. */
+const untilClosed = (socket: Socket): Promise<void> => new Promise((resolve) => void socket.once("close", () => resolve()));
+
 /** All that comes for these bytes, until the edge ends the connection. */
 const raw = async (port: number, sent: string): Promise<string> => {
   const socket = connect(port, "127.0.0.1");
@@ -124,7 +127,7 @@ test("a head that does not come to an end costs its connection", async () => {
   socket.write("GET / HTTP/1.1\r\nHost: app.example\r\nX: ");
   const drip = setInterval(() => socket.write("y"), 20);
   socket.resume();
-  await once(socket, "close");
+  await untilClosed(socket);
   clearInterval(drip);
   await expect.poll(() => edge.connections()).toBe(0);
 });
@@ -135,7 +138,7 @@ test("a connection beyond the limit is cut, and the others stay", async () => {
   await once(first, "connect");
   const second = connect(small.port, "127.0.0.1").on("error", () => undefined);
   second.resume();
-  await once(second, "close");
+  await untilClosed(second);
   expect(small.connections()).toBe(1);
   first.destroy();
   await small.close();
@@ -160,7 +163,7 @@ test("closing waits for answers under way, tells new ones to go elsewhere, and t
   answer?.();
   expect(await answered).toMatch(/late$/);
   await closed;
-  if (!idle.closed) await once(idle, "close");
+  if (!idle.closed) await untilClosed(idle);
 });
 
 describe("with TLS", () => {
@@ -208,7 +211,7 @@ describe("with TLS", () => {
     socket.on("error", () => undefined).resume();
     await once(socket, "secureConnect");
     socket.write("GET / HTTP/1.1\r\nHost: a");
-    await once(socket, "close");
+    await untilClosed(socket);
   });
 
   test("the port without TLS sends visitors to https, and serves challenges", async () => {
