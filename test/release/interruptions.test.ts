@@ -1,12 +1,12 @@
 // A test run that is interrupted, or whose npm is, leaves no process behind: neither its workers, nor its database, nor what its tests have started.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createSandbox, processesOf, ROOT, type Sandbox } from "../flows/processes.ts";
 import { eventually } from "../kit/checks/eventually.ts";
-import { markOfRun, RUN_ROOTS } from "../kit/setup/run-mark.ts";
+import { markOfRun, runFolders } from "../kit/setup/run-mark.ts";
 
 const START_MS = 240_000;
 const END_MS = 60_000;
@@ -44,9 +44,5 @@ test.each([
   child.kill(signal);
   await gone;
   await eventually(async () => expect(await processesOf(mark)).toEqual([]), END_MS);
-  expect(
-    RUN_ROOTS.filter(existsSync)
-      .flatMap((root) => readdirSync(root))
-      .filter((name) => name.startsWith(mark)),
-  ).toEqual([]);
+  expect(runFolders(mark)).toEqual([]);
 });

@@ -1,8 +1,8 @@
 // One PostgreSQL for the whole test run, with a migrated template that every test file clones. It ends with the run, however the run ends.
 
 import { existsSync } from "node:fs";
-import { chmod, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { chmod, readFile, rm, writeFile } from "node:fs/promises";
+import { basename, join } from "node:path";
 import pg from "pg";
 import type { TestProject } from "vitest/node";
 import { contract, type Group } from "../../../protocol/index.ts";
@@ -12,7 +12,7 @@ import { openEmbeddedPostgres } from "../../../server/platform/postgres/embedded
 import { silentLog } from "../../../server/platform/telemetry/log.ts";
 import { type PostgresServer, startPostgres } from "../stores/debian-postgres.ts";
 import { startPgBouncer } from "../stores/pgbouncer.ts";
-import { guardRun, makeRunFolder, RUN_PREFIX, RUN_ROOTS } from "./run-mark.ts";
+import { guardRun, makeRunFolder, RUN_PREFIX, runFolders } from "./run-mark.ts";
 
 declare module "vitest" {
   export interface ProvidedContext {
@@ -87,11 +87,9 @@ const setUp = async (project: TestProject): Promise<() => Promise<void>> => {
 
 // Where no guard watches (test/kit/setup/run-guard.mjs), a run that was killed cannot clean up, so the next one does. A folder's name holds the pid of its run.
 const sweep = async (): Promise<void> => {
-  const named = async (root: string) => (await readdir(root).catch(() => [])).filter((name) => name.startsWith(RUN_PREFIX)).map((name) => ({ root, name }));
-  for (const { root, name } of (await Promise.all(RUN_ROOTS.map(named))).flat()) {
-    const owner = Number.parseInt(name.slice(RUN_PREFIX.length), 10);
+  for (const dataDir of runFolders(RUN_PREFIX)) {
+    const owner = Number.parseInt(basename(dataDir).slice(RUN_PREFIX.length), 10);
     if (!Number.isInteger(owner) || lives(owner)) continue;
-    const dataDir = join(root, name);
     if (existsSync(join(dataDir, "cluster")))
       await openEmbeddedPostgres({ dataDir, log: silentLog }).then(
         (server) => server.close(),

@@ -1,7 +1,7 @@
 // The mark of a test run: in the environment and the folders of its processes, so that test/kit/setup/run-guard.mjs finds them when the run is interrupted.
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdtemp, statfs } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,7 +15,14 @@ const IN_MEMORY = "/dev/shm";
 /** A run's databases take 3 GB, and its processes as much again. */
 const LEAST_FREE_BYTES = 8 * 2 ** 30;
 /** Where the folders of runs stand. */
-export const RUN_ROOTS = [tmpdir(), IN_MEMORY];
+const RUN_ROOTS = [tmpdir(), IN_MEMORY];
+/** The folders of runs whose names begin so. */
+export const runFolders = (beginning: string): readonly string[] =>
+  RUN_ROOTS.filter(existsSync).flatMap((root) =>
+    readdirSync(root)
+      .filter((name) => name.startsWith(beginning))
+      .map((name) => join(root, name)),
+  );
 
 /** The variable that hands the mark to a process with an environment of its own; empty outside of a run. */
 export const markOfRun = (): Readonly<Record<string, string>> => {
