@@ -1,5 +1,6 @@
 // The logs of apps as an agent sends them, for the tests of what the console shows of them.
 import { expect } from "vitest";
+import { eventually } from "../../kit/checks/eventually.ts";
 import type { Device, World } from "../../kit/gateway/world.ts";
 
 export interface Line {
@@ -13,16 +14,18 @@ export const line = (text: string, stream: Line["stream"] = "stdout"): Line => {
   return { at: new Date(Date.UTC(2026, 10, 23, 5, 0, 0, written)).toISOString(), stream, text };
 };
 
-/** An agent that sends `tail` as the end of each log, and what `write` is given to whoever follows. */
+/** An agent that sends `tail` as the end of each log, and what `write` is given as soon as somebody follows. */
 export const createLogger = (world: World, tail: readonly Line[]) => {
   let followed: string | null = null;
   let n = 0;
-  let send = async (_head: object, _lines: readonly Line[]): Promise<void> => undefined;
+  /** Returns whether somebody waits for it. */
+  let send = async (_head: object, _lines: readonly Line[]): Promise<boolean> => false;
   const handlers = (device: Device) => {
     send = async (head, lines) => {
       const rawBody = [head, ...lines].map((each) => JSON.stringify(each)).join("\n");
       const answer = await world.call(device.as, "POST", "/v1/agent/logs", { rawBody, headers: { "content-type": "application/x-ndjson" } });
       expect(answer.status).toBe(200);
+      return answer.body.data.watched;
     };
     const same = { long: false, cancelable: false };
     return {
@@ -45,9 +48,10 @@ export const createLogger = (world: World, tail: readonly Line[]) => {
       },
     };
   };
-  const write = async (...lines: readonly Line[]): Promise<void> => {
-    n += 1;
-    await send({ followId: followed, n }, lines);
-  };
-  return { handlers, write, isFollowed: () => followed !== null };
+  const write = (...lines: readonly Line[]): Promise<void> =>
+    eventually(async () => {
+      n += 1;
+      if (followed === null || !(await send({ followId: followed, n }, lines))) throw new Error("nobody follows the log");
+    });
+  return { handlers, write };
 };
