@@ -7,8 +7,17 @@ import { watchTables } from "../audited-tables.ts";
 import { createDatabaseHosts } from "../database-hosts.ts";
 import { LOCK_TIMEOUT_MS, untilLocked } from "./lock-waits.ts";
 import { withMigrationLock } from "./migration-lock.ts";
-import { runScript, scriptFingerprint } from "./migration-scripts.ts";
-import { EVERYTHING, migrationsFolder, readMigrations, readSchema, schemaFolder, withSchemaEngine } from "./schema-engine.ts";
+import { runScript, type ScriptDeps, scriptFingerprint } from "./migration-scripts.ts";
+import {
+  EVERYTHING,
+  migrationNames,
+  migrationsFolder,
+  readMigrations,
+  readSchema,
+  schemaFolder,
+  withMigrationPool,
+  withSchemaEngine,
+} from "./schema-engine.ts";
 import { fitSchema, SERVES_FROM, stateServes } from "./schema-guard.ts";
 
 export interface MigrateOptions {
@@ -31,28 +40,31 @@ export interface MigrateOptions {
 export const migrate = async (options: MigrateOptions): Promise<readonly string[]> => {
   const { clock, url, folder = migrationsFolder(), waits = silentWaits, lockTimeoutMs = LOCK_TIMEOUT_MS } = options;
   const hosts = createDatabaseHosts({ url, applicationName: "mooring migrate", elapsed: clock.elapsed });
-  return withMigrationLock({ clock, url, hosts, waits, connectWithinMs: options.connectWithinMs ?? 0 }, async (guard) => {
-    const migrationsList = await readMigrations(folder);
-    const locks = { clock, observer: guard, waits, at: placeOf(url), lockTimeoutMs };
-    const nameOf = (script: string): string =>
-      migrationsList.migrationDirectories.find(({ migrationFile: { content } }) => content.tag === "ok" && content.value === script)?.path ?? "unknown";
-    return withSchemaEngine(
-      hosts.current(),
-      async (engine, pool) => {
-        const own = migrationsList.migrationDirectories.map(({ path }) => path);
-        if ((await fitSchema(pool, own)) === "newer") {
-          await options.check?.(pool);
-          return [];
-        }
-        await settleUnfinished(engine, guard, migrationsList);
-        const { appliedMigrationNames } = await engine.applyMigrations({ migrationsList, filters: EVERYTHING });
+  return withMigrationLock({ clock, url, hosts, waits, connectWithinMs: options.connectWithinMs ?? 0 }, (guard) =>
+    withMigrationPool(hosts.current(), async (pool) => {
+      const locks = { clock, observer: guard, waits, at: placeOf(url), lockTimeoutMs };
+      const fit = await fitSchema(pool, await migrationNames(folder));
+      const applied = fit === "older" ? await applyMissing(pool, guard, folder, locks) : [];
+      if (fit !== "newer")
         await watchTables(pool, (marker, attach) => untilLocked({ on: "the locks of the audited tables", marker }, locks, attach), lockTimeoutMs);
-        if (await stateServes(pool, options.servesFrom ?? SERVES_FROM)) await options.check?.(pool);
-        return appliedMigrationNames;
-      },
-      (script, pool) => runScript(script, { ...locks, pool, nameOf }),
-    );
-  });
+      if (fit === "newer" || (await stateServes(pool, options.servesFrom ?? SERVES_FROM))) await options.check?.(pool);
+      return applied;
+    }),
+  );
+};
+
+const applyMissing = async (pool: pg.Pool, guard: pg.Client, folder: string, locks: Omit<ScriptDeps, "pool" | "nameOf">): Promise<readonly string[]> => {
+  const migrationsList = await readMigrations(folder);
+  const nameOf = (script: string): string =>
+    migrationsList.migrationDirectories.find(({ migrationFile: { content } }) => content.tag === "ok" && content.value === script)?.path ?? "unknown";
+  return withSchemaEngine(
+    pool,
+    async (engine) => {
+      await settleUnfinished(engine, guard, migrationsList);
+      return (await engine.applyMigrations({ migrationsList, filters: EVERYTHING })).appliedMigrationNames;
+    },
+    (script) => runScript(script, { ...locks, pool, nameOf }),
+  );
 };
 
 // A migration that was begun and never reported: it failed, or its node was killed. Each script ends by leaving its scriptFingerprint,
@@ -79,14 +91,16 @@ const settleUnfinished = async (engine: SchemaEngine, guard: pg.Client, migratio
  */
 export const difference = async ({ url, schema = schemaFolder() }: { readonly url: string; readonly schema?: string }): Promise<string | undefined> => {
   const { files } = await readSchema(schema);
-  const answer = await withSchemaEngine(url, (engine) =>
-    engine.diff({
-      from: { tag: "schemaDatasource", files, configDir: schema },
-      to: { tag: "schemaDatamodel", files },
-      script: true,
-      exitCode: true,
-      filters: EVERYTHING,
-    }),
+  const answer = await withMigrationPool(url, (pool) =>
+    withSchemaEngine(pool, (engine) =>
+      engine.diff({
+        from: { tag: "schemaDatasource", files, configDir: schema },
+        to: { tag: "schemaDatamodel", files },
+        script: true,
+        exitCode: true,
+        filters: EVERYTHING,
+      }),
+    ),
   );
   return answer.exitCode === 0 ? undefined : (answer.stdout ?? "unnamed difference");
 };

@@ -40,12 +40,16 @@ export const readSchema = async (folder: string): Promise<SchemasContainer> => {
   return { files: await Promise.all(names.map(async (name) => ({ path: join(folder, name), content: await readFile(join(folder, name), "utf8") }))) };
 };
 
-/** All migrations in the order of their names. The engine refuses a folder without a readable migration.sql. */
-export const readMigrations = async (folder: string): Promise<MigrationList> => {
+/** The names of all migrations, oldest first. */
+export const migrationNames = async (folder: string): Promise<readonly string[]> => {
   const entries = (await readdir(folder, { withFileTypes: true })).filter((entry) => entry.isDirectory());
-  const names = entries.map((entry) => entry.name).sort();
+  return entries.map((entry) => entry.name).sort();
+};
+
+/** All migrations, oldest first. The engine refuses a folder without a readable migration.sql. */
+export const readMigrations = async (folder: string): Promise<MigrationList> => {
   const migrationDirectories = await Promise.all(
-    names.map(async (name) => ({
+    (await migrationNames(folder)).map(async (name) => ({
       path: name,
       migrationFile: {
         path: "migration.sql",
@@ -61,31 +65,32 @@ export const readMigrations = async (folder: string): Promise<MigrationList> => 
 };
 
 /** Runs one migration's script; rejects with the error of PostgreSQL. */
-export type RunScript = (script: string, pool: pg.Pool) => Promise<void>;
+export type RunScript = (script: string) => Promise<void>;
 
 const notMigrating: RunScript = () => Promise.reject(new Error("this use of the schema engine applies no migration"));
 
-/** Opens the engine on one database, calls `run` and closes everything. */
-export const withSchemaEngine = async <T>(
-  url: string,
-  run: (engine: SchemaEngine, pool: pg.Pool) => Promise<T>,
-  runScript: RunScript = notMigrating,
-): Promise<T> => {
-  await loadEngine();
+/** One session on the database, for whoever migrates it or compares its schema. */
+export const withMigrationPool = async <T>(url: string, run: (pool: pg.Pool) => Promise<T>): Promise<T> => {
   const pool = new pg.Pool({ connectionString: url, max: 1, application_name: "mooring migrate", connectionTimeoutMillis: CONNECT_MS, keepAlive: true });
   pool.on("error", () => undefined);
-  const factory = bindMigrationAwareSqlAdapterFactory(forSchemaEngine(pool, runScript));
   try {
-    const { files } = await readSchema(schemaFolder());
-    const datamodels = files.map((file): [string, string] => [file.path, file.content]);
-    const engine = await bindings.SchemaEngine.new({ datamodels }, () => undefined, factory);
-    try {
-      return await run(engine, pool);
-    } finally {
-      engine.free();
-    }
+    return await run(pool);
   } finally {
     await pool.end();
+  }
+};
+
+/** Opens the engine on a database, calls `run` and closes it. */
+export const withSchemaEngine = async <T>(pool: pg.Pool, run: (engine: SchemaEngine) => Promise<T>, runScript: RunScript = notMigrating): Promise<T> => {
+  await loadEngine();
+  const factory = bindMigrationAwareSqlAdapterFactory(forSchemaEngine(pool, runScript));
+  const { files } = await readSchema(schemaFolder());
+  const datamodels = files.map((file): [string, string] => [file.path, file.content]);
+  const engine = await bindings.SchemaEngine.new({ datamodels }, () => undefined, factory);
+  try {
+    return await run(engine);
+  } finally {
+    engine.free();
   }
 };
 
@@ -114,7 +119,7 @@ const forSchemaEngine = (pool: pg.Pool, runScript: RunScript): SqlMigrationAware
       const executeRaw = adapter.executeRaw.bind(adapter);
       adapter.executeRaw = async (query) => (SESSION_LOCK.test(query.sql) ? 1 : executeRaw(query));
       adapter.executeScript = async (script) => {
-        await runScript(script, pool).catch(tellEngine);
+        await runScript(script).catch(tellEngine);
       };
       return adapter;
     },

@@ -11,13 +11,8 @@ export const SERVES_FROM = "20261128075134_export_links";
 
 type Queryable = Pick<pg.Pool, "query">;
 
-export interface GuardedBuild {
-  /** All migrations of this build, oldest first. */
-  readonly own: readonly string[];
-}
-
-/** `newer`: a later release has migrated the database, and lets this build serve. */
-export type Fit = "migrate" | "newer";
+/** `older`: migrations are missing, or one was begun and never reported. `newer`: a later release has migrated the database, and lets this build serve. */
+export type Fit = "older" | "same" | "newer";
 
 export const fitSchema = async (sql: Queryable, own: readonly string[]): Promise<Fit> => {
   const applied = await appliedMigrations(sql);
@@ -25,8 +20,8 @@ export const fitSchema = async (sql: Queryable, own: readonly string[]): Promise
   const unknown = applied.filter((name) => !known.has(name));
   const [newest = ""] = own.slice(-1);
   const [first] = unknown;
-  if (first === undefined) return "migrate";
   const missing = own.filter((name) => !applied.includes(name));
+  if (first === undefined) return missing.length > 0 || (await hasUnfinished(sql)) ? "older" : "same";
   if (first < newest || missing.length > 0)
     throw new ConfigError(
       `the database has a migration that this build does not know (${first}), so it belongs to another build. Start that build, or name another database`,
@@ -57,6 +52,9 @@ export const appliedMigrations = async (sql: Queryable): Promise<readonly string
   );
   return rows.map(({ name }) => name);
 };
+
+const hasUnfinished = async (sql: Queryable): Promise<boolean> =>
+  (await sql.query("select from _prisma_migrations where finished_at is null and rolled_back_at is null limit 1")).rows.length > 0;
 
 const hasInstallation = async (sql: Queryable): Promise<boolean> => {
   const { rows } = await sql.query<{ known: boolean }>("select to_regclass('installation') is not null as known");

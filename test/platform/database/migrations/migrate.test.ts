@@ -67,6 +67,15 @@ describe("migrate", () => {
     expect(await migrate({ clock: systemClock, url, folder: copy })).toEqual([]);
   });
 
+  test("a start with nothing to apply reads no script, and starts no engine that would refuse a missing one", async () => {
+    const copy = await copyWith("unread", "select 1");
+    const url = await createTestDatabase();
+    await migrate({ clock: systemClock, url, folder: copy });
+    await rm(join(copy, "99990101000000_unread", "migration.sql"));
+    expect(await migrate({ clock: systemClock, url, folder: copy })).toEqual([]);
+    await expect(migrate({ clock: systemClock, url: await createTestDatabase(), folder: copy })).rejects.toThrow(/migration\.sql/);
+  });
+
   test("a migration may have semicolons inside strings and functions", async () => {
     const url = await createTestDatabase();
     const sql = "create function answer() returns text language plpgsql as $$ begin return 'a;b'; end $$; -- done; really\n";
