@@ -126,14 +126,10 @@ export const openDb = async ({
     sqlTx: tx,
     snapshot: (run) => withSnapshot({ hosts, applicationName }, run),
     condition: condition.read,
-    close: () =>
-      withTimeout(
-        prisma.close().then(async () => {
-          await Promise.all([pool.end(), condition.close()]);
-        }),
-        CLOSE_TIMEOUT_MS,
-        "the database sessions did not end",
-      ),
+    close: async () => {
+      const ended = Promise.all([pool.end(), condition.close()]).finally(() => prisma.close());
+      await withTimeout(ended, CLOSE_TIMEOUT_MS, "the database sessions did not end");
+    },
   };
   try {
     await Promise.all([pool.query("select 1"), prisma.warm()]);

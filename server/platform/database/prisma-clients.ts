@@ -15,20 +15,48 @@ export interface PrismaOnConnections {
   inside(connection: () => pg.PoolClient): { readonly run: RunOperation; end(): void };
   /** Loads the query compiler: a quarter of a second of work, which the first request would wait for. */
   warm(): Promise<void>;
-  close(): Promise<void>;
+  close(): void;
 }
 
-export const openPrisma = (pool: Pick<SessionPool, "query">): PrismaOnConnections => {
-  const query = ((config: pg.QueryConfig | string, values?: unknown[]) => pool.query(config, values)) as pg.Pool["query"]; // as: Prisma's adapter uses this form alone
-  const single = clientOn(poolOf(query, async () => Promise.reject(new Error("this operation takes several statements: run it in a transaction"))));
-  const { client: shared, open } = createTransactions();
+type Query = pg.Pool["query"];
+
+/** A client for single statements, and one for transactions. */
+interface PrismaPair {
+  readonly single: PrismaClient;
+  readonly transactions: ReturnType<typeof createTransactions>;
+  /** Where single statements go from now on. */
+  lead(query: Query): void;
+}
+
+const nowhere = (() => Promise.reject(new Error("Connection ended: the database is closed"))) as Query; // as: it is called as `SessionPool.query` is
+/** Those whose database is closed. The next one of this process gets them, since a new client compiles every query anew. */
+const free: PrismaPair[] = [];
+
+const createPair = (): PrismaPair => {
+  let query = nowhere;
+  const connect = async () => Promise.reject(new Error("this operation takes several statements: run it in a transaction"));
+  const single = clientOn(poolOf(((config: pg.QueryConfig | string, values?: unknown[]) => query(config, values)) as Query, connect)); // as: Prisma's adapter uses this form alone
   return {
-    alone: (operation) => Promise.resolve(operation(single)),
+    single,
+    transactions: createTransactions(),
+    lead: (to) => {
+      query = to;
+    },
+  };
+};
+
+export const openPrisma = (pool: Pick<SessionPool, "query">): PrismaOnConnections => {
+  const pair = free.pop() ?? createPair();
+  const { single, transactions } = pair;
+  pair.lead(pool.query as Query); // as: like `nowhere`
+  let isClosed = false;
+  return {
+    alone: (operation) => (isClosed ? nowhere("") : Promise.resolve(operation(single))),
     inside: (connection) => {
       let opened: Promise<Opened> | undefined;
       return {
         run: async (operation) => {
-          opened ??= open(connection);
+          opened ??= transactions.open(connection);
           return operation((await opened).client);
         },
         end: () => {
@@ -40,10 +68,13 @@ export const openPrisma = (pool: Pick<SessionPool, "query">): PrismaOnConnection
       };
     },
     warm: async () => {
-      await Promise.all([single.$connect(), shared.$connect()]);
+      await Promise.all([single.$connect(), transactions.client.$connect()]);
     },
-    close: async () => {
-      await Promise.all([single.$disconnect(), shared.$disconnect()]);
+    close: () => {
+      if (isClosed) return;
+      isClosed = true;
+      pair.lead(nowhere);
+      free.push(pair);
     },
   };
 };

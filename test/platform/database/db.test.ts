@@ -390,6 +390,22 @@ describe("errors", () => {
     expect(databaseError(new Error("a defect"))).toBeNull();
   }, 60_000);
 
+  test("what Prisma reads after another database has closed comes from the open one, and the closed one refuses", async () => {
+    const names: string[] = [];
+    for (let opened = 0; opened < 3; opened += 1) {
+      const one = await openDb({ clock: systemClock, url: await createTestDatabase(), poolSize: 2, log: silentLog });
+      const [deploymentId, deviceId] = [`dep_${opened}`, `dev_${opened}`];
+      await insertRow(one, "deployments", { tenant_id: "ten_1", deployment_id: deploymentId });
+      await one.tx((tx) => tx.system.device.create({ data: { ...device(deviceId), deploymentId } }));
+      names.push(...(await one.system.device.findMany({})).map((row) => row.deviceId));
+      names.push(...(await one.tx((tx) => tx.system.device.findMany({}))).map((row) => row.deviceId));
+      await one.close();
+      expect(isUnavailable(await failure(Promise.resolve(one.system.device.count())))).toBe(true);
+      expect(isUnavailable(await failure(one.tx((tx) => tx.system.device.count())))).toBe(true);
+    }
+    expect(names).toEqual(["dev_0", "dev_0", "dev_1", "dev_1", "dev_2", "dev_2"]);
+  });
+
   test("a missing database counts as unavailable", async () => {
     expect(isUnavailable(await failure(openDb({ clock: systemClock, url: "postgresql://a:b@127.0.0.1:1/c", poolSize: 1, log: silentLog })))).toBe(true);
   });
