@@ -73,6 +73,18 @@ test.each([
   }
 });
 
+test("of more than it may keep, a cache forgets what nobody has asked for the longest", async () => {
+  let loads = 0;
+  const load = (key: string): Promise<Value> => {
+    loads += 1;
+    return Promise.resolve({ of: key, load: loads });
+  };
+  const cached = createCached<Value>({ load, clock: systemClock, ttlMs: 60_000, maxEntries: 2 });
+  for (const key of ["a", "b", "a", "c", "a", "b"]) await cached.get(key);
+  expect(loads).toBe(4);
+  expect([cached.peek("a"), cached.peek("b"), cached.peek("c")]).toEqual([{ of: "a", load: 1 }, { of: "b", load: 4 }, null]);
+});
+
 test("a change of one key does not stop another key's load from being cached", async () => {
   const { cached, loads, answer } = open();
   const asked = cached.get("a");

@@ -1,6 +1,7 @@
 // A short-lived cache in front of a read that every call needs. It never returns a value older than its time to live.
-import { LRUCache } from "lru-cache";
+
 import type { Clock } from "../clock.ts";
+import { createBoundedCache } from "./bounded-cache.ts";
 
 export interface CachedOptions<V> {
   readonly load: (key: string) => Promise<V | null>;
@@ -20,12 +21,8 @@ export interface Cached<V> {
 }
 
 export const createCached = <V extends object>({ load, clock, ttlMs, maxEntries = 20_000 }: CachedOptions<V>): Cached<V> => {
-  // The library reserves memory for all entries at once, so a cache that a process never uses is not made.
-  let made: LRUCache<string, V> | undefined;
-  const make = (): LRUCache<string, V> => {
-    made = new LRUCache({ max: maxEntries, ttl: ttlMs, ttlResolution: 0, perf: { now: clock.elapsed } });
-    return made;
-  };
+  // The library reserves memory for `max` entries at once, but none for a size, so each entry counts as one of that.
+  const known = createBoundedCache<V>(maxEntries, { ttl: ttlMs, ttlResolution: 0, perf: { now: clock.elapsed } });
   // A load leaves this map when it ends or its key changes: a load that began before a change is neither cached nor shared after it.
   const loading = new Map<string, Promise<V | null>>();
 
@@ -34,7 +31,7 @@ export const createCached = <V extends object>({ load, clock, ttlMs, maxEntries 
     loading.set(key, mine);
     try {
       const value = await mine;
-      if (value !== null && loading.get(key) === mine) (made ?? make()).set(key, value);
+      if (value !== null && loading.get(key) === mine) known.set(key, value);
       return value;
     } finally {
       if (loading.get(key) === mine) loading.delete(key);
@@ -42,16 +39,16 @@ export const createCached = <V extends object>({ load, clock, ttlMs, maxEntries 
   };
 
   return {
-    get: async (key) => made?.get(key) ?? loading.get(key) ?? loadOnce(key),
-    peek: (key) => made?.get(key) ?? null,
+    get: async (key) => known.get(key) ?? loading.get(key) ?? loadOnce(key),
+    peek: (key) => known.get(key) ?? null,
     forget: (keys) => {
       for (const key of keys) {
-        made?.delete(key);
+        known.delete(key);
         loading.delete(key);
       }
     },
     forgetAll: () => {
-      made?.clear();
+      known.clear();
       loading.clear();
     },
   };

@@ -1,5 +1,5 @@
 // A tenant's quota of open commands without a count per creation: far below the bound, a tenant may use a share of the free places for a moment.
-import { LRUCache } from "lru-cache";
+import { createBoundedCache } from "../../core/structures/bounded-cache.ts";
 
 export interface QueueQuota {
   /** Takes one place for each new command, and answers the tenants that have to be counted before more is admitted. */
@@ -15,7 +15,7 @@ const SHARE = 1 / 16;
 
 /** `max` null: there is no bound and nothing to count. */
 export const createQueueQuota = (max: number | null): QueueQuota => {
-  const free = new LRUCache<string, { left: number }>({ max: MAX_TENANTS, ttl: FOR_MS });
+  const free = createBoundedCache<{ left: number }>(MAX_TENANTS, { ttl: FOR_MS });
   return {
     near: (tenantIds) => {
       if (max === null) return [];

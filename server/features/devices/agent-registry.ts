@@ -1,10 +1,11 @@
 // The agent registry: caches the credentials of agents for seconds, reads them in one statement per turn of the event loop, and drops an agent that changes
 // from the caches of all nodes.
-import { LRUCache } from "lru-cache";
+
 import { type AgentId, contract } from "../../../protocol/index.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import type { AgentRecord, AgentRegistry } from "../../core/ports/agent-registry.ts";
 import { chunk, IDS_PER_MESSAGE } from "../../core/rows/chunk.ts";
+import { createBoundedCache } from "../../core/structures/bounded-cache.ts";
 import { createStringInterner } from "../../core/structures/string-interner.ts";
 import type { Bus } from "../../platform/cluster/bus.ts";
 import type { Db } from "../../platform/database/db.ts";
@@ -50,9 +51,9 @@ interface Asking {
 }
 
 export const createAgentRegistry = ({ db, bus, emit, box, settings, onError = () => undefined }: AgentRegistryDeps): Agents => {
-  const known = new LRUCache<string, { readonly record: AgentRecord | null }>({ max: settings.registrySize, ttl: settings.registryMs });
-  const unsettled = new LRUCache<string, true>({ max: settings.registrySize, ttl: UNSETTLED_MS });
-  const remembered = new LRUCache<string, AgentRecord & Partial<Opened>>({ max: settings.registrySize, ttl: settings.rememberedMs });
+  const known = createBoundedCache<{ readonly record: AgentRecord | null }>(settings.registrySize, { ttl: settings.registryMs });
+  const unsettled = createBoundedCache<true>(settings.registrySize, { ttl: UNSETTLED_MS });
+  const remembered = createBoundedCache<AgentRecord & Partial<Opened>>(settings.registrySize, { ttl: settings.rememberedMs });
   const same = createStringInterner(OWNERS);
   const pending = new Map<string, Promise<AgentRecord | null>>();
   let asking = new Map<string, Asking>();

@@ -1,7 +1,8 @@
 // The names of devices for live events: read in batches and remembered for a short time.
-import { LRUCache } from "lru-cache";
+
 import type { SqlTx } from "../../core/events.ts";
 import type { DeviceRef } from "../../core/ports/delivery.ts";
+import { createBoundedCache } from "../../core/structures/bounded-cache.ts";
 import type { CreateBatch } from "../../platform/database/batch.ts";
 import { findNames } from "./store/devices.ts";
 
@@ -13,7 +14,7 @@ const BATCH = { work: "jobs", maxSize: 500, maxConcurrent: 2, maxWaiting: MAX_KN
 export type DeviceNames = (device: DeviceRef) => Promise<string | null>;
 
 export const createDeviceNames = (db: SqlTx, createBatch: CreateBatch): DeviceNames => {
-  const known = new LRUCache<string, Promise<string | null>>({ max: MAX_KNOWN, ttl: KNOWN_MS });
+  const known = createBoundedCache<Promise<string | null>>(MAX_KNOWN, { ttl: KNOWN_MS });
   const read = createBatch((devices: readonly DeviceRef[]) => findNames(db, devices), BATCH);
   return (device) => {
     const key = `${device.tenantId} ${device.deviceId}`;

@@ -1,7 +1,7 @@
 // What the edge asks of custom domains in every handshake and request: the certificate of a server name (SNI) and what a host leads to. From memory.
 import { createSecureContext, type SecureContext } from "node:tls";
-import { LRUCache } from "lru-cache";
 import type { Clock } from "../../core/clock.ts";
+import { createBoundedCache } from "../../core/structures/bounded-cache.ts";
 import type { Db } from "../../platform/database/db.ts";
 import type { SecretBox } from "../../platform/keys/secrets.ts";
 import { isServed } from "./states.ts";
@@ -41,8 +41,8 @@ const targetOf = ({ targetKind, targetId }: DomainRow): ServedDomain["target"] =
   targetKind === null || targetId === null ? null : { kind: targetKind, id: targetId };
 
 export const createServedDomains = ({ db, clock, secretBox }: ServedDomainsDeps) => {
-  const known = new LRUCache<string, Entry>({ max: MAX_ENTRIES });
-  const unknown = new LRUCache<string, Entry>({ max: MAX_UNKNOWN });
+  const known = createBoundedCache<Entry>(MAX_ENTRIES);
+  const unknown = createBoundedCache<Entry>(MAX_UNKNOWN);
   const pending = new Map<string, Promise<Entry>>();
   /** Counts what has been forgotten: a row that was read meanwhile may be older. */
   let forgotten = 0;

@@ -1,7 +1,8 @@
 // Connectors of this node: carriers that a tunnel's token opened. They end when the token is rotated, or the tunnel is stopped or deleted, on whichever node
 // that happens.
-import { LRUCache } from "lru-cache";
+
 import type { Carriers } from "../../core/ports/carriers.ts";
+import { createBoundedCache } from "../../core/structures/bounded-cache.ts";
 import type { TunnelRow } from "./store.ts";
 import { hashOf } from "./visits/gate.ts";
 
@@ -18,7 +19,7 @@ const MAX_TOKENS = 10_000;
 
 export const createConnectors = ({ carriers, byToken, byId, onError }: ConnectorsDeps) => {
   /** The token that opened the carriers of each tunnel. */
-  const tokens = new LRUCache<string, string>({ max: MAX_TOKENS });
+  const tokens = createBoundedCache<string>(MAX_TOKENS);
   const end = (tunnelId: string): void => {
     tokens.delete(tunnelId);
     carriers().end(tunnelId);

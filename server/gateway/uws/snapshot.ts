@@ -1,6 +1,6 @@
 // Copies a request while it may be read: the library's object lives on the stack and is gone after the first await.
 import type { HttpRequest as UwsRequest, HttpResponse as UwsResponse } from "uWebSockets.js";
-import { LRUCache } from "lru-cache";
+import { createBoundedCache } from "../../core/structures/bounded-cache.ts";
 import type { HttpRequest } from "../http/http-message.ts";
 import { isSingle } from "../http/request-head.ts";
 
@@ -8,7 +8,7 @@ const NONE: ReadonlySet<string> = new Set();
 const decoder = new TextDecoder();
 
 /** Most requests come from few peers, and proxies keep their connections. */
-const known = new LRUCache<string, string>({ max: 1_000 });
+const known = createBoundedCache<string>(1_000);
 
 const peerOf = (res: UwsResponse): string => {
   const text = decoder.decode(res.getRemoteAddressAsText());

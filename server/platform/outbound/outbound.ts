@@ -2,10 +2,10 @@
 // are few, and only calls of one owner share them.
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
-import { LRUCache } from "lru-cache";
 import { Client, type Dispatcher, Pool } from "undici";
 import type { Clock } from "../../core/clock.ts";
 import { type Outbound, type OutboundCall, OutboundError } from "../../core/ports/outbound.ts";
+import { createBoundedCache } from "../../core/structures/bounded-cache.ts";
 import { type ConnectDeps, createConnect, refuseBlocked, type Wire } from "./connect.ts";
 import { Exchange } from "./exchange.ts";
 import { createFindAddresses, type NamesDeps, newDnsResolver } from "./names.ts";
@@ -82,7 +82,7 @@ class ReachingClient extends Client {
 }
 
 const createPools = (connect: ConnectDeps, { connections, origins }: OutboundSettings) => {
-  const pools = new LRUCache<string, Pool>({ max: origins, dispose: (pool) => void pool.close().catch(() => undefined) });
+  const pools = createBoundedCache<Pool>(origins, { dispose: (pool) => void pool.close().catch(() => undefined) });
   const open = (key: string, origin: string): Pool => {
     const pool = new Pool(origin, { ...HTTP, connections, factory: (url, options) => new ReachingClient(url, options, connect) });
     const dropUnused = (): void => {

@@ -1,6 +1,6 @@
 // Which URLs calls to others may have, as far as the text of a URL tells: scheme, port, host, and addresses in any notation.
 import { isIP } from "node:net";
-import { LRUCache } from "lru-cache";
+import { createBoundedCache } from "../../core/structures/bounded-cache.ts";
 import { createJudgeAddress, type IsOwn, type JudgeAddress, OWN } from "./address.ts";
 
 export interface JudgedUrl {
@@ -62,7 +62,7 @@ const KNOWN_URLS = 1_000;
 
 /** `URL` brings every notation of an address (octal, hexadecimal, one number, full-width digits) into one form before this judges it. */
 export const createJudgeUrl = (rules: UrlRules): JudgeUrl => {
-  const known = new LRUCache<string, JudgedUrl>({ max: KNOWN_URLS });
+  const known = createBoundedCache<JudgedUrl>(KNOWN_URLS);
   let judgedBeside = "";
   const judge = (text: string, ownUrls: readonly string[]): JudgedUrl => {
     const url = URL.canParse(text) ? new URL(text) : null;

@@ -102,9 +102,6 @@ export interface WorldOptions {
 /** The verified address in the tokens of a tenant's users. */
 export const emailOf = (userId: string): string => `${userId.toLowerCase()}@users.example`;
 
-/** A node reserves 20 MB for agents that it may get to know, and a file's world has few. */
-const SMALL = { registrySize: 1_000 };
-
 let calls = 0;
 const nextAddress = (): Record<string, string> => {
   calls += 1;
@@ -152,7 +149,7 @@ const createNode = async (env: Readonly<Record<string, string>>, { beside, setti
     AGENT_RELEASES_DIR: join(import.meta.dirname, "../agent-releases"),
     ...env,
   });
-  const app = await createApp(config, { clock, log, settings: { lingerMs: 0, catalogue: readCatalogue(), devices: SMALL, ...settings } });
+  const app = await createApp(config, { clock, log, settings: { lingerMs: 0, catalogue: readCatalogue(), ...settings } });
   return {
     app,
     dataDir,

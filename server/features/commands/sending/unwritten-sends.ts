@@ -1,7 +1,8 @@
 // Commands in hand: sent by the sessions of this node and not written as sent yet. Most are acknowledged first, and then one statement ends them; the rest
 // is written after a moment. Only commands that may be delivered again get in here, so a node that dies with one loses nothing: it is still queued.
-import { LRUCache } from "lru-cache";
+
 import type { Clock } from "../../../core/clock.ts";
+import { createBoundedCache } from "../../../core/structures/bounded-cache.ts";
 import type { CommandSettings } from "../settings.ts";
 import type { CommandRow } from "../store/rows.ts";
 
@@ -50,7 +51,7 @@ export const createUnwrittenSends = ({ clock, writeSent, onWritten, onError, set
   /** In the order in which they were sent. */
   const items = new Map<string, UnwrittenSend>();
   const byDevice = new Map<string, Set<UnwrittenSend>>();
-  const cautious = new LRUCache<string, true>({ max: MAX_CAUTIOUS, ttl: CAUTIOUS_MS });
+  const cautious = createBoundedCache<true>(MAX_CAUTIOUS, { ttl: CAUTIOUS_MS });
   let timer: NodeJS.Timeout | null = null;
 
   const drop = (item: UnwrittenSend): void => {

@@ -1,7 +1,8 @@
 // Shows the viewers of this node how other nodes changed a tenant's open commands. A hint from another node names only the tenant, so we read the commands.
-import { LRUCache } from "lru-cache";
+import type { LRUCache } from "lru-cache";
 import { type CommandStatus, contract } from "../../../../protocol/index.ts";
 import type { Happened } from "../../../core/events.ts";
+import { createBoundedCache } from "../../../core/structures/bounded-cache.ts";
 import { coalesced } from "../../../core/structures/coalesced.ts";
 import type { Db } from "../../../platform/database/db.ts";
 import { findRecent } from "../store/read.ts";
@@ -49,7 +50,7 @@ const PAUSE_MS = 100;
 const { queued, changed } = contract.commands.events;
 
 export const createRemoteChanges = ({ db, showHere, onError }: RemoteChangesDeps): RemoteChanges => {
-  const tenants = new LRUCache<string, Watched>({ max: MAX_TENANTS, ttl: FORGET_MS });
+  const tenants = createBoundedCache<Watched>(MAX_TENANTS, { ttl: FORGET_MS });
 
   const remember = ({ shown, reads }: Watched, row: CommandRow): void => void shown.set(row.commandId, { status: row.status, state: stateOf(row), reads });
 
@@ -79,7 +80,7 @@ export const createRemoteChanges = ({ db, showHere, onError }: RemoteChangesDeps
     const state: Watched = {
       until: null,
       reads: 0,
-      shown: new LRUCache<string, Shown>({ max: MAX_SHOWN }),
+      shown: createBoundedCache<Shown>(MAX_SHOWN),
       read: coalesced(() => read(tenantId, state), { pauseMs: PAUSE_MS, onError }),
     };
     return state;

@@ -1,7 +1,8 @@
 // For calls that wait on one node for a command whose device another node holds: the waiting node asks that node, which notifies it when the command ends.
 // Either message may be lost; waiters.ts then finds the end in the database.
-import { LRUCache } from "lru-cache";
+
 import { chunk, IDS_PER_MESSAGE } from "../../../core/rows/chunk.ts";
+import { createBoundedCache } from "../../../core/structures/bounded-cache.ts";
 import type { Bus } from "../../../platform/cluster/bus.ts";
 
 export interface RemoteWaiters {
@@ -33,7 +34,7 @@ const ASKED_MS = 60_000;
 
 export const createRemoteWaiters = ({ bus, nodeId, channelOf, onEnded, onError }: RemoteWaitersDeps): RemoteWaiters => {
   /** The asking node, by command. */
-  const asked = new LRUCache<string, string>({ max: MAX_ASKED, ttl: ASKED_MS });
+  const asked = createBoundedCache<string>(MAX_ASKED, { ttl: ASKED_MS });
   /** Collects the messages of one turn of the event loop by node and sends them together. */
   const waiting: Record<Op, Map<string, string[]>> = { await: new Map(), ended: new Map() };
   let scheduled = false;

@@ -1,12 +1,12 @@
 // Decides who may visit a tunnel: its state, the visitor's address, then the access that it asks for.
 import { createHash } from "node:crypto";
-import { LRUCache } from "lru-cache";
 import type { Clock } from "../../../core/clock.ts";
 import { networkTest, parseAddress } from "../../../core/people/addresses.ts";
 import { readCookie, writeCookie } from "../../../core/people/session-cookies.ts";
 import type { EdgeError, EdgeRequest } from "../../../core/ports/edge.ts";
 import type { CallInProcess } from "../../../core/ports/in-process.ts";
 import type { Blocks } from "../../../core/ports/security.ts";
+import { createBoundedCache } from "../../../core/structures/bounded-cache.ts";
 import type { TunnelRow } from "../store.ts";
 import { BLOCKED, EXPIRED, FORBIDDEN, NEEDS_KEY, NEEDS_TOKEN, NOT_ALLOWED, STOPPED } from "./failures.ts";
 import { KEY_HEADER, TOKEN_HEADER } from "./headers.ts";
@@ -70,7 +70,7 @@ export const createAddressGate =
   };
 
 export const createGate = ({ clock, passes, call, publicUrl, isMember, useCode, blocks }: VisitGateDeps) => {
-  const answers = new LRUCache<string, { readonly at: number; readonly may: Promise<boolean> }>({ max: MAX_ANSWERS });
+  const answers = createBoundedCache<{ readonly at: number; readonly may: Promise<boolean> }>(MAX_ANSWERS);
 
   const lately = (name: string, ask: () => Promise<boolean>): Promise<boolean> => {
     const found = answers.get(name);

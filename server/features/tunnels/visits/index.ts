@@ -1,9 +1,9 @@
 // What the edge serves of tunnels: finds the tunnel of a host name in memory, lets its visitors in, and carries their requests.
 import type { Duplex } from "node:stream";
-import { LRUCache } from "lru-cache";
 import type { Clock } from "../../../core/clock.ts";
 import type { Carriers } from "../../../core/ports/carriers.ts";
 import { type EdgeHandler, type EdgePages, type EdgeRequest, type EdgeResponse, hasLeft } from "../../../core/ports/edge.ts";
+import { createBoundedCache } from "../../../core/structures/bounded-cache.ts";
 import { hostHeaderOf } from "../names.ts";
 import type { TunnelRow } from "../store.ts";
 import { countVisit, type TunnelUsage } from "../usage.ts";
@@ -38,7 +38,7 @@ const KNOWN_MS = 30_000;
 const UNKNOWN_MS = 5_000;
 
 export const createVisits = ({ clock, carriers, pages, find, use, limits, domain, settings, ...deps }: VisitsDeps) => {
-  const known = new LRUCache<string, Entry>({ max: MAX_ENTRIES });
+  const known = createBoundedCache<Entry>(MAX_ENTRIES);
   const pool = createPool(carriers);
   const gate = createGate({ clock, ...deps });
   const forward = createForward({ pool, ...pages, settings: { ...SETTINGS, ...settings } });

@@ -1,7 +1,8 @@
 // How many visits a tunnel takes: open ones of an address, open ones of all visitors, and requests in a minute. Each node counts its own.
-import { LRUCache } from "lru-cache";
+
 import type { Clock } from "../../../core/clock.ts";
 import type { EdgeError } from "../../../core/ports/edge.ts";
+import { createBoundedCache } from "../../../core/structures/bounded-cache.ts";
 import { newBucket, type Rate, secondsToToken, type TokenBucket, takeToken } from "../../../core/structures/token-bucket.ts";
 import type { TunnelRow } from "../store.ts";
 import { TOO_MANY, TUNNEL_FULL, tooFast } from "./failures.ts";
@@ -22,7 +23,7 @@ export interface VisitLimits {
 
 export const createVisitLimits = (clock: Pick<Clock, "elapsed">): VisitLimits => {
   const open = new Map<string, number>();
-  const buckets = new LRUCache<string, Counted>({ max: MAX_BUCKETS });
+  const buckets = createBoundedCache<Counted>(MAX_BUCKETS);
 
   const add = (name: string, change: 1 | -1): void => {
     const count = (open.get(name) ?? 0) + change;
