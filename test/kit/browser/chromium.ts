@@ -120,14 +120,15 @@ export const accessFindings = async (page: Page, rules: readonly string[] = RULE
   return page.evaluate<readonly string[]>(ask);
 };
 
-/** The looks of a state. The first widths get all rules once; the other scheme can only change what the rules of colours find, another width what is in reach. */
+/**
+ * The looks of a state. The first of a desktop and of a phone get all rules; another scheme can only change what the rules of colours find, another width what
+ * is in reach.
+ */
 const LOOKS = [
   { colorScheme: "light", width: 1_440, height: 900, rules: RULES },
-  { colorScheme: "dark", width: 1_440, height: 900, rules: COLOR_RULES },
+  { colorScheme: "dark", width: 1_024, height: 768, rules: COLOR_RULES },
   { colorScheme: "dark", width: 390, height: 844, rules: RULES },
-  { colorScheme: "light", width: 390, height: 844, rules: COLOR_RULES },
-  { colorScheme: "light", width: 320, height: 640, rules: [] },
-  { colorScheme: "dark", width: 1_024, height: 768, rules: [] },
+  { colorScheme: "light", width: 320, height: 640, rules: COLOR_RULES },
 ] as const;
 /** Where pictures of all looks are kept, for whoever wants to see them. */
 const SHOTS = process.env["SHOTS"];
@@ -154,7 +155,7 @@ export const findingsInEveryLook = async (page: Page): Promise<readonly string[]
     await page.setViewportSize({ width, height });
     await page.evaluate(DRAWN);
     if (SHOTS !== undefined) await page.screenshot({ path: join(SHOTS, `${nameOf(page)}-${colorScheme}-${width}.png`) });
-    const found = [...(rules.length === 0 ? [] : await accessFindings(page, rules)), ...(await layoutFindings(page))];
+    const found = [...(await accessFindings(page, rules)), ...(await layoutFindings(page))];
     findings.push(...found.map((finding) => `${colorScheme} at ${width} px: ${finding}`));
   }
   const [{ colorScheme, width, height }] = LOOKS;
