@@ -40,6 +40,12 @@ const LOOK = `(() => {
     }
     return null;
   };
+  /** What a person would hit in place of the control. */
+  const coverOf = (control) => {
+    const box = control.getBoundingClientRect();
+    const top = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+    return top === null || control.contains(top) || top.contains(control) ? null : top;
+  };
   const modal = [...document.querySelectorAll("dialog[open]")].at(-1);
   const popover = document.querySelector(":popover-open");
   for (const control of (popover ?? modal ?? document).querySelectorAll(${JSON.stringify(CONTROLS)})) {
@@ -59,8 +65,13 @@ const LOOK = `(() => {
     for (let up = control.parentElement; up !== null && up !== document.body && isInSight; up = up.parentElement)
       if (getComputedStyle(up).overflowY !== "visible" || getComputedStyle(up).overflowX !== "visible") isInSight = inSight(up);
     if (!isInSight || getComputedStyle(control).pointerEvents === "none") continue;
-    const top = document.elementFromPoint(x, y);
-    if (top !== null && !control.contains(top) && !top.contains(control)) found.push(nameOf(control) + " is covered by " + nameOf(top));
+    if (coverOf(control) === null) continue;
+    // A bar at the window's edge covers what is scrolled under it, and uncovers it when a person scrolls on.
+    const [left, above] = [scrollX, scrollY];
+    control.scrollIntoView({ block: "center", behavior: "instant" });
+    const cover = coverOf(control);
+    scrollTo({ left, top: above, behavior: "instant" });
+    if (cover !== null) found.push(nameOf(control) + " is covered by " + nameOf(cover));
   }
   return found;
 })()`;
