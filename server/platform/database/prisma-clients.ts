@@ -29,7 +29,7 @@ interface PrismaPair {
 }
 
 const nowhere = (() => Promise.reject(new Error("Connection ended: the database is closed"))) as Query; // as: it is called as `SessionPool.query` is
-/** Those whose database is closed. The next one of this process gets them, since a new client compiles every query anew. */
+/** Pairs whose database is closed. The next one of this process gets them, since a new client compiles every query anew. */
 const free: PrismaPair[] = [];
 
 const createPair = (): PrismaPair => {

@@ -84,13 +84,15 @@ export const openSeat = async (browser: Browser, baseURL: string, options: Brows
     session ??= await openDebugger();
     // Ends the console's streams. From a page of another origin the next visitor would come into a new process.
     await page.goto("/livez");
-    await page.evaluate(FORGET);
-    await session.send("Storage.clearDataForOrigin", { origin: new URL(baseURL).origin, storageTypes: "all" });
-    await session.send("Page.resetNavigationHistory");
-    await context.clearCookies();
-    await page.mouse.move(0, 0);
-    await page.emulateMedia(MEDIA);
-    await page.setViewportSize(VIEWPORT);
+    await Promise.all([
+      page.evaluate(FORGET),
+      session.send("Storage.clearDataForOrigin", { origin: new URL(baseURL).origin, storageTypes: "all" }),
+      session.send("Page.resetNavigationHistory"),
+      context.clearCookies(),
+      page.mouse.move(0, 0),
+      page.emulateMedia(MEDIA),
+      page.setViewportSize(VIEWPORT),
+    ]);
   };
   const clear = async (): Promise<boolean> => {
     // The gateway may have ended before its visitors.
