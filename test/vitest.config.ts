@@ -7,7 +7,7 @@ import { DearestFirst } from "./kit/setup/dearest-first.ts";
 const root = fileURLToPath(new URL("..", import.meta.url));
 
 /** Loading and compiling the server's modules costs more than most files' tests, so a worker does it once. Such a file leaves no trace in them. */
-const SHARED = "contract,protocol,features,channel,platform,gateway,agent-sim,conventions,conformance,compose,chaos,bench,wiring";
+const SHARED = "contract,protocol,features,channel,platform,gateway,agent-sim,conventions,conformance,compose,chaos,bench,wiring,edge,flows";
 
 /** Its files test what belongs to a release: packaging, installs, long searches, and whole lives of processes whose rules other tests guard too. */
 const RELEASE = "release";
@@ -38,9 +38,10 @@ const CONSOLE_WORKERS = isShuffled ? WORKERS : Number(process.env["TEST_WORKERS"
 
 /**
  * A worker lives for minutes and shares two cores with others: threads that collect garbage beside it take its own time, room for more young objects spares
- * it most of that, and what runs a few times is not worth an optimizing compiler. Together 6 % of its processor time.
+ * it most of that, and what runs a few times is not worth an optimizing compiler, neither of JavaScript nor of Prisma's WebAssembly. Together a tenth of its
+ * processor time.
  */
-const V8 = ["--single-threaded-gc", "--min-semi-space-size=32", "--max-semi-space-size=64", "--interrupt-budget=300000"];
+const V8 = ["--single-threaded-gc", "--min-semi-space-size=32", "--max-semi-space-size=64", "--interrupt-budget=300000", "--liftoff-only"];
 
 type TestOptions = NonNullable<TestProjectInlineConfiguration["test"]>;
 const project = (name: string, test: TestOptions): TestProjectInlineConfiguration => ({
