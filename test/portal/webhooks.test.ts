@@ -46,6 +46,7 @@ describe("a webhook", () => {
   test("that is made here receives what it asked for, signed with the secret that was shown once", async () => {
     const { page } = visitor;
     const path = newPath();
+    await visitor.go("/webhooks");
     await page.getByRole("button", { name: "Create a webhook" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("URL").fill(receiver.url(path));
@@ -234,9 +235,12 @@ test("all of this went without a complaint of the browser", () => {
 test("a webhook of another tenant is unknown", async () => {
   const other = await world.tenant();
   const { webhookId } = await post("/webhooks", { url: receiver.url("/foreign"), events: ["*"] }, await other.user());
-  await visitor.go(`/webhooks/${webhookId}`);
-  await visitor.page.getByText("Unknown, or not yours.").waitFor();
-  expect(await visitor.page.content()).not.toContain("/foreign");
+  // The browser complains of the refusal.
+  const { page, signIn, close } = await chromium.visitor();
+  await signIn(tenant.ownerId, { path: `/webhooks/${webhookId}` });
+  await page.getByText("Unknown, or not yours.").waitFor();
+  expect(await page.content()).not.toContain("/foreign");
+  await close();
 });
 
 test("a viewer sees webhooks and events, but no action and no delivery, and nothing is refused", async () => {

@@ -1,6 +1,6 @@
 // The screen of the audit log: what a change did, the filters in its URL, and the log as a file.
 import { readFile } from "node:fs/promises";
-import type { Download } from "playwright-core";
+import type { Download, Page } from "playwright-core";
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { accessFindings, type Visitor } from "../../kit/browser/chromium.ts";
 import { openConsole } from "../../kit/browser/console.ts";
@@ -24,7 +24,8 @@ beforeAll(async () => {
 });
 beforeEach(async () => void (await visitor.page.goto("/audit", { waitUntil: "domcontentloaded" })));
 
-const record = () => visitor.page.getByRole("region", { name: "Record" });
+const recordOn = (page: Page) => page.getByRole("region", { name: "Record" });
+const record = () => recordOn(visitor.page);
 const textOf = async (download: Download): Promise<string> => readFile(await download.path(), "utf8");
 
 test("a record shows who changed which field from what to what, and leads to what was changed", async () => {
@@ -129,6 +130,9 @@ test("nothing of this made the browser complain", () => {
 test("the record of another tenant is unknown", async () => {
   const other = await world.tenant();
   const { body } = await world.call(await other.user(), "GET", "/v1/audit-logs");
-  await visitor.go(`/audit?record=${body.data[0].auditId}`);
-  await record().getByText("Unknown, or not yours.").waitFor();
+  // The browser complains of the refusal.
+  const { page, signIn, close } = await chromium.visitor();
+  await signIn(tenant.ownerId, { path: `/audit?record=${body.data[0].auditId}` });
+  await recordOn(page).getByText("Unknown, or not yours.").waitFor();
+  await close();
 });
