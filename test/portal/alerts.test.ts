@@ -19,19 +19,24 @@ let visitor: Visitor;
 let agent: RunningAgent;
 let deviceId: string;
 let receiver: Receiver;
-const call = async (method: string, path: string, body?: object): Promise<Answer["body"]> =>
-  (await world.call(owner, method, `/v1${path}`, body === undefined ? {} : { body })).body?.data;
+const callAs = async (as: Caller, method: string, path: string, body?: object): Promise<Answer["body"]> =>
+  (await world.call(as, method, `/v1${path}`, body === undefined ? {} : { body })).body?.data;
+const call = (method: string, path: string, body?: object): Promise<Answer["body"]> => callAs(owner, method, path, body);
 
+/** A tenant with a device whose agent runs, and its owner at the alerts. */
+const openStage = async () => {
+  const made = await world.tenant();
+  const as = await made.user();
+  const device = await made.device();
+  await callAs(as, "PATCH", `/devices/${device.deviceId}`, { name: HOSTILE });
+  const started = await startAgent(world.url, device);
+  const seen = await chromium.visitor();
+  await seen.signIn(made.ownerId, { path: "/alerts" });
+  return { tenant: made, owner: as, deviceId: device.deviceId, agent: started, visitor: seen };
+};
 beforeAll(async () => {
-  tenant = await world.tenant();
-  owner = await tenant.user();
-  const device = await tenant.device();
-  ({ deviceId } = device);
-  await call("PATCH", `/devices/${deviceId}`, { name: HOSTILE });
   receiver = await startReceiver();
-  agent = await startAgent(world.url, device);
-  visitor = await chromium.visitor();
-  await visitor.signIn(tenant.ownerId, { path: "/alerts" });
+  ({ tenant, owner, deviceId, agent, visitor } = await openStage());
 });
 afterAll(async () => {
   await agent?.stop();
@@ -39,14 +44,14 @@ afterAll(async () => {
 });
 
 /** Any heartbeat breaks it. */
-const makeRule = (name: string): Promise<{ readonly ruleId: string }> =>
-  call("POST", "/alert-rules", { name, metric: "device.cpu", operator: "gte", threshold: 0, severity: "critical" });
+const makeRule = (name: string, as = owner): Promise<{ readonly ruleId: string }> =>
+  callAs(as, "POST", "/alert-rules", { name, metric: "device.cpu", operator: "gte", threshold: 0, severity: "critical" });
 /** By itself the gateway looks at the rules every 15 seconds. */
 const evaluate = (): Promise<void> => runJob(world, "alerts.evaluate");
-const alertOf = (ruleId: string): Promise<{ readonly alertId: string }> =>
+const alertOf = (ruleId: string, as = owner): Promise<{ readonly alertId: string }> =>
   eventually(async () => {
     await evaluate();
-    const [alert] = await call("GET", `/alerts?ruleId=${ruleId}`);
+    const [alert] = await callAs(as, "GET", `/alerts?ruleId=${ruleId}`);
     if (alert === undefined) throw new Error("no alert yet");
     return alert;
   }, 60_000);
@@ -56,51 +61,57 @@ const standingAlert = () => {
   standing ??= makeRule("Standing").then(async ({ ruleId }) => ({ ruleId, ...(await alertOf(ruleId)) }));
   return standing;
 };
-const list = () => visitor.page.getByRole("grid", { name: "Alerts" });
+const listOn = (page: Page) => page.getByRole("grid", { name: "Alerts" });
+const list = () => listOn(visitor.page);
 const dialogOf = (page: Page) => page.getByRole("dialog");
 const dialog = () => dialogOf(visitor.page);
 
 describe("an alert", () => {
   test("that a heartbeat opens appears by itself, and is acknowledged, snoozed and resolved here", { timeout: 120_000 }, async () => {
-    const { page } = visitor;
+    const { owner: as, visitor: seen, agent: own } = await openStage();
+    const { page } = seen;
+    const alerts = listOn(page);
     await page.getByText("Nothing needs anybody now.").waitFor();
     await page.getByText("live", { exact: true }).waitFor();
-    const { ruleId } = await makeRule("Busy");
-    const { alertId } = await alertOf(ruleId);
+    const { ruleId } = await makeRule("Busy", as);
+    const { alertId } = await alertOf(ruleId, as);
     // The stream tells the number; no list is read for it.
     const badge = page.getByRole("navigation", { name: "Places" }).getByRole("link", { name: "Alerts" }).getByText("1 open");
     await badge.waitFor();
-    await list().getByText(`Busy: ${HOSTILE}`).click();
+    await alerts.getByText(`Busy: ${HOSTILE}`).click();
     const panel = page.getByRole("region", { name: /^Busy: / });
     await panel.getByRole("link", { name: HOSTILE }).waitFor();
     expect(await page.evaluate("document.querySelectorAll('img').length")).toBe(0);
 
     await panel.getByRole("button", { name: "Acknowledge" }).click();
-    await dialog().getByLabel("Note").fill(HOSTILE);
+    await dialogOf(page).getByLabel("Note").fill(HOSTILE);
     expect(await accessFindings(page)).toEqual([]);
-    await dialog().getByRole("button", { name: "Acknowledge" }).click();
-    await dialog().waitFor({ state: "detached" });
+    await dialogOf(page).getByRole("button", { name: "Acknowledge" }).click();
+    await dialogOf(page).waitFor({ state: "detached" });
     await panel.getByRole("list", { name: "History" }).getByText("acknowledged").waitFor();
-    expect(await call("GET", `/alerts/${alertId}`)).toMatchObject({ status: "acknowledged", note: HOSTILE });
+    expect(await callAs(as, "GET", `/alerts/${alertId}`)).toMatchObject({ status: "acknowledged", note: HOSTILE });
     expect(await panel.getByRole("button", { name: "Acknowledge" }).count()).toBe(0);
     await badge.waitFor({ state: "detached" });
 
     await panel.getByRole("button", { name: "Snooze" }).click();
-    await dialog().getByLabel("For").selectOption("4 hours");
-    await dialog().getByRole("button", { name: "Snooze" }).click();
+    await dialogOf(page).getByLabel("For").selectOption("4 hours");
+    await dialogOf(page).getByRole("button", { name: "Snooze" }).click();
     await panel.getByText("in 3 h").or(panel.getByText("in 4 h")).waitFor();
-    const { snoozedUntil } = await call("GET", `/alerts/${alertId}`);
+    const { snoozedUntil } = await callAs(as, "GET", `/alerts/${alertId}`);
     expect(Math.round((Date.parse(snoozedUntil) - Date.now()) / 3_600_000)).toBe(4);
 
-    await call("PATCH", `/alert-rules/${ruleId}`, { enabled: false });
+    await callAs(as, "PATCH", `/alert-rules/${ruleId}`, { enabled: false });
     await eventually(async () => {
       await evaluate();
-      expect((await call("GET", `/alerts/${alertId}`)).status).toBe("resolved");
+      expect((await callAs(as, "GET", `/alerts/${alertId}`)).status).toBe("resolved");
     });
-    await list().waitFor({ state: "detached" });
+    await alerts.waitFor({ state: "detached" });
     await panel.getByRole("list", { name: "History" }).getByText("by itself").waitFor();
     await page.getByRole("button", { name: "Show resolved alerts, too" }).click();
-    await list().getByText("resolved").waitFor();
+    await alerts.getByText("resolved").waitFor();
+    expect(seen.problems).toEqual([]);
+    await seen.close();
+    await own.stop();
   });
 
   test("is resolved by a person with a note", { timeout: 120_000 }, async () => {

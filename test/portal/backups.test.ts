@@ -34,12 +34,17 @@ const NEWS_MS = 2_500;
 let rig: Rig;
 let app: string;
 let appId: string;
+/** A device that runs an app without a backup, and has a destination. */
+const openStore = async () => {
+  const made = await openRig(world, { handlers: () => HANDLERS });
+  await made.ask(`PATCH /devices/${made.device.deviceId}`, { name: "attic" });
+  await made.ask("POST /backup-destinations", { name: "Shelf", kind: "local", isDefault: true });
+  const { deploymentId } = await made.deploy({ name: "store" });
+  const { appId } = await made.until(`/deployments/${deploymentId}`, "active");
+  return { made, appId };
+};
 beforeAll(async () => {
-  rig = await openRig(world, { handlers: () => HANDLERS });
-  await rig.ask(`PATCH /devices/${rig.device.deviceId}`, { name: "attic" });
-  await rig.ask("POST /backup-destinations", { name: "Shelf", kind: "local", isDefault: true });
-  const { deploymentId } = await rig.deploy({ name: "store" });
-  ({ appId } = await rig.until(`/deployments/${deploymentId}`, "active"));
+  ({ made: rig, appId } = await openStore());
   app = `/apps/${appId}`;
   const volume = { driver: "local", sizeState: "exact", files: 2 };
   await rig.ask(
@@ -68,7 +73,8 @@ const backedUp = async (): Promise<string> => {
 };
 
 test("an app is backed up from its page, which then says how old the last good backup is", async () => {
-  const { page, problems, close } = await visit(app);
+  const { made, appId } = await openStore();
+  const { page, problems, close } = await visit(`/apps/${appId}`, made.tenant.ownerId);
   await page.getByText("no backup", { exact: true }).waitFor();
   await page.getByRole("region", { name: "Backups" }).getByRole("button", { name: "Back up now" }).click();
   await page.getByText("completed", { exact: true }).first().waitFor();
@@ -79,6 +85,7 @@ test("an app is backed up from its page, which then says how old the last good b
   await page.getByRole("link", { name: "Backups", exact: true }).last().click();
   expect(problems).toEqual([]);
   await close();
+  await made.stop();
 });
 
 test("a restore shows what it would do before anybody can order it", { timeout: 120_000 }, async () => {
