@@ -209,10 +209,6 @@ describe.each(named(REST_CASES.filter(({ id }) => !NEEDS_PROVIDER.has(id))))("%s
     expect(each.op.output.safeParse(over.body.result.data).error?.issues ?? []).toEqual([]);
     if (each.op.kind !== "query" || each.op.status === 204 || each.op.status === 303) return;
     // Reads the same record over each transport. Only times and counters may differ.
-    const again = isRead(each) ? input : await toUse();
-    const rest = await send(ours, caller, "/v1", toRequest(each.op, again));
-    const { data: shown } = isRead(each) ? over.body.result : (await trpc(each, caller, again)).body.result;
-    const same = each.op.list === undefined ? shown : shown.items;
     const still = (value: unknown) =>
       JSON.parse(
         JSON.stringify(value, (name, part) =>
@@ -223,6 +219,14 @@ describe.each(named(REST_CASES.filter(({ id }) => !NEEDS_PROVIDER.has(id))))("%s
             : part,
         ),
       );
-    expect(still(same)).toEqual(still(each.op.plain === undefined ? rest.body.data : rest.body));
+    const again = isRead(each) ? input : await toUse();
+    const compare = async (shown: typeof over): Promise<void> => {
+      const rest = await send(ours, caller, "/v1", toRequest(each.op, again));
+      const { data } = shown.body.result;
+      expect(still(each.op.list === undefined ? data : data.items)).toEqual(still(each.op.plain === undefined ? rest.body.data : rest.body));
+    };
+    if (!isRead(each)) return compare(await trpc(each, caller, again));
+    // Commands that expire between the two reads change a count, so those that differ are read once more.
+    await compare(over).catch(async () => compare(await trpc(each, caller, again, world.callOverHttp)));
   });
 });
