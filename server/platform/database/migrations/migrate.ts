@@ -5,9 +5,9 @@ import type { Clock } from "../../../core/clock.ts";
 import { placeOf, silentWaits, type Waits } from "../../waits.ts";
 import { watchTables } from "../audited-tables.ts";
 import { createDatabaseHosts } from "../database-hosts.ts";
-import { LOCK_TIMEOUT_MS, untilLocked } from "./lock-waits.ts";
+import { LOCK_TIMEOUT_MS, type LockDeps, untilLocked } from "./lock-waits.ts";
 import { withMigrationLock } from "./migration-lock.ts";
-import { runScript, type ScriptDeps, scriptFingerprint } from "./migration-scripts.ts";
+import { runScript, scriptFingerprint } from "./migration-scripts.ts";
 import {
   EVERYTHING,
   migrationNames,
@@ -18,7 +18,7 @@ import {
   withMigrationPool,
   withSchemaEngine,
 } from "./schema-engine.ts";
-import { fitSchema, SERVES_FROM, stateServes } from "./schema-guard.ts";
+import { fitSchema, SERVES_FROM, stateServes, unfinishedMigrations } from "./schema-guard.ts";
 
 export interface MigrateOptions {
   readonly url: string;
@@ -44,7 +44,7 @@ export const migrate = async (options: MigrateOptions): Promise<readonly string[
     withMigrationPool(hosts.current(), async (pool) => {
       const locks = { clock, observer: guard, waits, at: placeOf(url), lockTimeoutMs };
       const fit = await fitSchema(pool, await migrationNames(folder));
-      const applied = fit === "older" ? await applyMissing(pool, guard, folder, locks) : [];
+      const applied = fit === "older" ? await applyMissing(pool, folder, locks) : [];
       if (fit !== "newer")
         await watchTables(pool, (marker, attach) => untilLocked({ on: "the locks of the audited tables", marker }, locks, attach), lockTimeoutMs);
       if (fit === "newer" || (await stateServes(pool, options.servesFrom ?? SERVES_FROM))) await options.check?.(pool);
@@ -53,14 +53,14 @@ export const migrate = async (options: MigrateOptions): Promise<readonly string[
   );
 };
 
-const applyMissing = async (pool: pg.Pool, guard: pg.Client, folder: string, locks: Omit<ScriptDeps, "pool" | "nameOf">): Promise<readonly string[]> => {
+const applyMissing = async (pool: pg.Pool, folder: string, locks: LockDeps): Promise<readonly string[]> => {
   const migrationsList = await readMigrations(folder);
   const nameOf = (script: string): string =>
     migrationsList.migrationDirectories.find(({ migrationFile: { content } }) => content.tag === "ok" && content.value === script)?.path ?? "unknown";
   return withSchemaEngine(
     pool,
     async (engine) => {
-      await settleUnfinished(engine, guard, migrationsList);
+      await settleUnfinished(engine, locks.observer, migrationsList);
       return (await engine.applyMigrations({ migrationsList, filters: EVERYTHING })).appliedMigrationNames;
     },
     (script) => runScript(script, { ...locks, pool, nameOf }),
@@ -75,9 +75,7 @@ const settleUnfinished = async (engine: SchemaEngine, guard: pg.Client, migratio
   );
   const [table] = tables;
   if (table === undefined) return;
-  const text = "select distinct migration_name as name from _prisma_migrations where finished_at is null and rolled_back_at is null";
-  const { rows } = await guard.query<{ name: string }>(text);
-  for (const { name: migrationName } of rows) {
+  for (const migrationName of await unfinishedMigrations(guard)) {
     const script = migrationsList.migrationDirectories.find(({ path }) => path === migrationName)?.migrationFile.content;
     if (script?.tag === "ok" && scriptFingerprint(script.value) === table.note) await engine.markMigrationApplied({ migrationName, migrationsList });
     else await engine.markMigrationRolledBack({ migrationName });

@@ -21,7 +21,7 @@ export const fitSchema = async (sql: Queryable, own: readonly string[]): Promise
   const [newest = ""] = own.slice(-1);
   const [first] = unknown;
   const missing = own.filter((name) => !applied.includes(name));
-  if (first === undefined) return missing.length > 0 || (await hasUnfinished(sql)) ? "older" : "same";
+  if (first === undefined) return missing.length > 0 || (await unfinishedMigrations(sql)).length > 0 ? "older" : "same";
   if (first < newest || missing.length > 0)
     throw new ConfigError(
       `the database has a migration that this build does not know (${first}), so it belongs to another build. Start that build, or name another database`,
@@ -53,8 +53,11 @@ export const appliedMigrations = async (sql: Queryable): Promise<readonly string
   return rows.map(({ name }) => name);
 };
 
-const hasUnfinished = async (sql: Queryable): Promise<boolean> =>
-  (await sql.query("select from _prisma_migrations where finished_at is null and rolled_back_at is null limit 1")).rows.length > 0;
+/** Begun and never reported: they failed, or their node was killed. */
+export const unfinishedMigrations = async (sql: Queryable): Promise<readonly string[]> => {
+  const text = "select distinct migration_name as name from _prisma_migrations where finished_at is null and rolled_back_at is null";
+  return (await sql.query<{ name: string }>(text)).rows.map(({ name }) => name);
+};
 
 const hasInstallation = async (sql: Queryable): Promise<boolean> => {
   const { rows } = await sql.query<{ known: boolean }>("select to_regclass('installation') is not null as known");
