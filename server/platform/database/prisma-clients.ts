@@ -18,7 +18,7 @@ export interface PrismaOnConnections {
   close(): void;
 }
 
-type Query = pg.Pool["query"];
+type Query = SessionPool["query"];
 
 /** A client for single statements, and one for transactions. */
 interface PrismaPair {
@@ -28,14 +28,14 @@ interface PrismaPair {
   lead(query: Query): void;
 }
 
-const nowhere = (() => Promise.reject(new Error("Connection ended: the database is closed"))) as Query; // as: it is called as `SessionPool.query` is
+const refuse = (): Promise<never> => Promise.reject(new Error("Connection ended: the database is closed"));
 /** Pairs whose database is closed. The next one of this process gets them, since a new client compiles every query anew. */
 const free: PrismaPair[] = [];
 
 const createPair = (): PrismaPair => {
-  let query = nowhere;
+  let query: Query = refuse;
   const connect = async () => Promise.reject(new Error("this operation takes several statements: run it in a transaction"));
-  const single = clientOn(poolOf(((config: pg.QueryConfig | string, values?: unknown[]) => query(config, values)) as Query, connect)); // as: Prisma's adapter uses this form alone
+  const single = clientOn(poolOf(((config: pg.QueryConfig | string, values?: unknown[]) => query(config, values)) as pg.Pool["query"], connect)); // as: Prisma's adapter uses this form alone
   return {
     single,
     transactions: createTransactions(),
@@ -48,10 +48,10 @@ const createPair = (): PrismaPair => {
 export const openPrisma = (pool: Pick<SessionPool, "query">): PrismaOnConnections => {
   const pair = free.pop() ?? createPair();
   const { single, transactions } = pair;
-  pair.lead(pool.query as Query); // as: like `nowhere`
+  pair.lead(pool.query);
   let isClosed = false;
   return {
-    alone: (operation) => (isClosed ? nowhere("") : Promise.resolve(operation(single))),
+    alone: (operation) => (isClosed ? refuse() : Promise.resolve(operation(single))),
     inside: (connection) => {
       let opened: Promise<Opened> | undefined;
       return {
@@ -73,7 +73,7 @@ export const openPrisma = (pool: Pick<SessionPool, "query">): PrismaOnConnection
     close: () => {
       if (isClosed) return;
       isClosed = true;
-      pair.lead(nowhere);
+      pair.lead(refuse);
       free.push(pair);
     },
   };
