@@ -1,5 +1,4 @@
 // A short-lived cache in front of a read that every call needs. It never returns a value older than its time to live.
-
 import type { Clock } from "../clock.ts";
 import { createBoundedCache } from "./bounded-cache.ts";
 
@@ -21,7 +20,6 @@ export interface Cached<V> {
 }
 
 export const createCached = <V extends object>({ load, clock, ttlMs, maxEntries = 20_000 }: CachedOptions<V>): Cached<V> => {
-  // The library reserves memory for `max` entries at once, but none for a size, so each entry counts as one of that.
   const known = createBoundedCache<V>(maxEntries, { ttl: ttlMs, ttlResolution: 0, perf: { now: clock.elapsed } });
   // A load leaves this map when it ends or its key changes: a load that began before a change is neither cached nor shared after it.
   const loading = new Map<string, Promise<V | null>>();

@@ -1,6 +1,5 @@
 // The agent registry: caches the credentials of agents for seconds, reads them in one statement per turn of the event loop, and drops an agent that changes
 // from the caches of all nodes.
-
 import { type AgentId, contract } from "../../../protocol/index.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import type { AgentRecord, AgentRegistry } from "../../core/ports/agent-registry.ts";

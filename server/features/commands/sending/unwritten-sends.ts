@@ -1,6 +1,5 @@
 // Commands in hand: sent by the sessions of this node and not written as sent yet. Most are acknowledged first, and then one statement ends them; the rest
 // is written after a moment. Only commands that may be delivered again get in here, so a node that dies with one loses nothing: it is still queued.
-
 import type { Clock } from "../../../core/clock.ts";
 import { createBoundedCache } from "../../../core/structures/bounded-cache.ts";
 import type { CommandSettings } from "../settings.ts";

@@ -1,6 +1,5 @@
 // For calls that wait on one node for a command whose device another node holds: the waiting node asks that node, which notifies it when the command ends.
 // Either message may be lost; waiters.ts then finds the end in the database.
-
 import { chunk, IDS_PER_MESSAGE } from "../../../core/rows/chunk.ts";
 import { createBoundedCache } from "../../../core/structures/bounded-cache.ts";
 import type { Bus } from "../../../platform/cluster/bus.ts";
