@@ -4,11 +4,10 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { accessFindings, findingsInEveryLook, type Visitor } from "../kit/browser/chromium.ts";
 import { openConsole } from "../kit/browser/console.ts";
 import { eventually } from "../kit/checks/eventually.ts";
-import { type RunningAgent, startAgent } from "../kit/gateway/agents.ts";
 import { runJob } from "../kit/gateway/run-job.ts";
 import type { Answer, Caller, TestTenant } from "../kit/gateway/world.ts";
 import { type Receiver, startReceiver, status } from "../kit/net/receiver.ts";
-import { filterBy, tokensOf } from "./stage.ts";
+import { filterBy, openStage, type Stage, tokensOf } from "./stage.ts";
 
 const HOSTILE = '"><img src=x onerror=alert(1)>';
 
@@ -16,7 +15,7 @@ const { world, chromium } = await openConsole();
 let tenant: TestTenant;
 let owner: Caller;
 let visitor: Visitor;
-let agent: RunningAgent;
+let stage: Stage;
 let deviceId: string;
 let receiver: Receiver;
 const callAs = async (as: Caller, method: string, path: string, body?: object): Promise<Answer["body"]> =>
@@ -24,22 +23,23 @@ const callAs = async (as: Caller, method: string, path: string, body?: object): 
 const call = (method: string, path: string, body?: object): Promise<Answer["body"]> => callAs(owner, method, path, body);
 
 /** A tenant with a device whose agent runs, and its owner at the alerts. */
-const openStage = async () => {
-  const made = await world.tenant();
-  const as = await made.user();
-  const device = await made.device();
-  await callAs(as, "PATCH", `/devices/${device.deviceId}`, { name: HOSTILE });
-  const started = await startAgent(world.url, device);
-  const seen = await chromium.visitor();
-  await seen.signIn(made.ownerId, { path: "/alerts" });
-  return { tenant: made, owner: as, deviceId: device.deviceId, agent: started, visitor: seen };
+const open = async (): Promise<Stage> => {
+  const made = await openStage(world, chromium, () => "/alerts", { name: HOSTILE });
+  made.connect();
+  return made;
 };
 beforeAll(async () => {
   receiver = await startReceiver();
-  ({ tenant, owner, deviceId, agent, visitor } = await openStage());
+  stage = await open();
+  ({
+    tenant,
+    owner,
+    visitor,
+    device: { deviceId },
+  } = stage);
 });
 afterAll(async () => {
-  await agent?.stop();
+  await stage?.close();
   await receiver?.close();
 });
 
@@ -68,7 +68,7 @@ const dialog = () => dialogOf(visitor.page);
 
 describe("an alert", () => {
   test("that a heartbeat opens appears by itself, and is acknowledged, snoozed and resolved here", { timeout: 120_000 }, async () => {
-    const { owner: as, visitor: seen, agent: own } = await openStage();
+    const { owner: as, visitor: seen, close } = await open();
     const { page } = seen;
     const alerts = listOn(page);
     await page.getByText("Nothing needs anybody now.").waitFor();
@@ -110,8 +110,7 @@ describe("an alert", () => {
     await page.getByRole("button", { name: "Show resolved alerts, too" }).click();
     await alerts.getByText("resolved").waitFor();
     expect(seen.problems).toEqual([]);
-    await seen.close();
-    await own.stop();
+    await close();
   });
 
   test("is resolved by a person with a note", { timeout: 120_000 }, async () => {
