@@ -126,6 +126,14 @@ describe("leftovers of a dead run", () => {
       left.kill("SIGKILL");
     }
   });
+  test("the folder of a run that starts at this moment is left alone", () => {
+    const root = makeRoot();
+    const folder = join(root, "mooring-chaos-test");
+    mkdirSync(folder);
+    expect(reapLeftovers(root)).toBe(0);
+    appendFileSync(join(folder, "processes"), "");
+    expect([reapLeftovers(root), existsSync(folder)]).toEqual([0, true]);
+  });
   test("processes of a living run are left alone", () => {
     const child = idle();
     const root = makeRoot();

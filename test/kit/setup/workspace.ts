@@ -1,6 +1,6 @@
 // The folder for the files of one run, with a note of its processes: a run that is killed leaves PostgreSQL or Redis behind, and the next run ends them.
 import { execFileSync } from "node:child_process";
-import { appendFileSync, chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { appendFileSync, chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -32,18 +32,31 @@ const remove = (folder: string): void => rmSync(folder, { recursive: true, force
 const pidOf = (identity: string): number => Number.parseInt(identity, 10);
 const lives = (identity: string): boolean => identityOf(pidOf(identity)) === identity;
 
+/** The owner of the folder and its children; nothing while the folder is being made, or removed by another run. */
+const readNote = (folder: string): readonly string[] => {
+  try {
+    return readFileSync(join(folder, NOTE), "utf8").split("\n").filter(Boolean);
+  } catch {
+    return [];
+  }
+};
+
+/** False if another run has ended it meanwhile. */
+const end = (identity: string): boolean => {
+  try {
+    return process.kill(pidOf(identity), "SIGKILL");
+  } catch {
+    return false;
+  }
+};
+
 /** Ends the processes that dead runs left behind, each by its pid and start time; returns their number. */
 export const reapLeftovers = (root = tmpdir()): number => {
   let ended = 0;
   for (const name of readdirSync(root)) {
-    const note = join(root, name, NOTE);
-    if (!name.startsWith(PREFIX) || !existsSync(note)) continue;
-    const [owner = "", ...children] = readFileSync(note, "utf8").split("\n").filter(Boolean);
-    if (lives(owner)) continue;
-    for (const child of children.filter(lives)) {
-      process.kill(pidOf(child), "SIGKILL");
-      ended += 1;
-    }
+    const [owner, ...children] = name.startsWith(PREFIX) ? readNote(join(root, name)) : [];
+    if (owner === undefined || lives(owner)) continue;
+    ended += children.filter(lives).filter(end).length;
     remove(join(root, name));
   }
   return ended;
