@@ -25,11 +25,13 @@ export class AcmeError extends Error {
   override readonly name = "AcmeError";
   /** 0: no answer. */
   readonly status: number;
+  readonly type: unknown;
   readonly retryAfterMs: number;
 
-  constructor(message: string, { status, retryAfterMs = 0 }: { readonly status: number; readonly retryAfterMs?: number }) {
+  constructor(message: string, { status, type, retryAfterMs = 0 }: { readonly status: number; readonly type?: unknown; readonly retryAfterMs?: number }) {
     super(message);
     this.status = status;
+    this.type = type;
     this.retryAfterMs = retryAfterMs;
   }
 
@@ -43,6 +45,7 @@ const TIMEOUT_MS = 20_000;
 const MAX_BODY = 1_048_576;
 const MAX_RETRY_AFTER_MS = 7 * 86_400_000;
 const BAD_NONCE = "urn:ietf:params:acme:error:badNonce";
+const ACCOUNT_UNKNOWN = "urn:ietf:params:acme:error:accountDoesNotExist";
 
 /** What acme-client gets in place of an answer of its own HTTP library. */
 interface Answer {
@@ -95,6 +98,7 @@ const createSend =
       const retryAfterMs = retryAfterOf(answer.headers["retry-after"], date);
       throw new AcmeError(typeof detail === "string" ? detail : `the certificate authority answered ${answer.statusCode}`, {
         status: answer.statusCode,
+        type,
         retryAfterMs,
       });
     }
@@ -136,6 +140,17 @@ export const createAuthority = (deps: AuthorityDeps) => {
     return client;
   };
   let opened: Promise<Client> | undefined;
+  const openOnce = (): Promise<Client> => {
+    opened ??= open().catch((error: unknown) => {
+      opened = undefined;
+      throw error;
+    });
+    return opened;
+  };
+  const forget = async (client: Client): Promise<void> => {
+    opened = undefined;
+    await db.system.acmeAccount.updateMany({ where: { directoryUrl, accountUrl: client.getAccountUrl() }, data: { accountUrl: null } });
+  };
 
   const readIdentities = async (): Promise<readonly string[]> => {
     const { data } = await createSend(outbound)(directoryUrl, "get");
@@ -145,12 +160,15 @@ export const createAuthority = (deps: AuthorityDeps) => {
 
   return {
     host: new URL(directoryUrl).hostname,
-    client: (): Promise<Client> => {
-      opened ??= open().catch((error: unknown) => {
-        opened = undefined;
+    /** Runs with the client of the account. One that the authority no longer knows is forgotten: the next run opens one with the same key. */
+    withClient: async <T>(run: (client: Client) => Promise<T>): Promise<T> => {
+      const client = await openOnce();
+      try {
+        return await run(client);
+      } catch (error) {
+        if (error instanceof AcmeError && error.type === ACCOUNT_UNKNOWN) await forget(client);
         throw error;
-      });
-      return opened;
+      }
     },
     /** The names by which CAA records allow the authority. Empty while they cannot be read, or if it has none. */
     caaIdentities: (): Promise<readonly string[]> => {

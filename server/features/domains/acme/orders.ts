@@ -127,7 +127,7 @@ export const createCertificateOrders = ({ db, clock, secretBox, authority, issui
     try {
       // A look before a new order: what was right a day ago may be wrong now.
       if (row.orderUrl === null && !(await issuing.mayOrder(scope, row))) return;
-      const { chain, key } = await issue({ client: await authority.client(), row, signal, keep });
+      const { chain, key } = await authority.withClient((client) => issue({ client, row, signal, keep }));
       const judged = judgePem({ chain, key }, row.hostname, clock.now());
       if ("refusal" in judged) throw new Refused(`the certificate that came cannot be used: ${judged.refusal}`);
       await issuing.issued(scope, row, { chain, key, asked: authority.host, ...judged.checked });
