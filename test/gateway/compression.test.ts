@@ -1,9 +1,11 @@
 // Compressed answers: who gets them in which form, and which answers never are compressed.
+
 import { type IncomingHttpHeaders, request } from "node:http";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { contract, type Operation } from "../../protocol/index.ts";
 import { compressed, encodingFor, hasSecret } from "../../server/gateway/http/compression.ts";
+import { eventually } from "../kit/checks/eventually.ts";
 import { startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
 
 let world: World;
@@ -66,8 +68,14 @@ describe("an answer above one kilobyte", () => {
   });
 
   test("HEAD tells the length of the compressed answer and sends none of it", async () => {
-    const [got, head] = [await raw("/v1/changelog", { "accept-encoding": "br" }), await raw("/v1/changelog", { "accept-encoding": "br" }, { method: "HEAD" })];
-    expect([head.status, head.headers["content-encoding"], head.body.length]).toEqual([200, "br", 0]);
+    const br = { "accept-encoding": "br" };
+    // While enough others are compressed, an answer goes out as it is.
+    const [got, head] = await eventually(async () => {
+      const answers = [await raw("/v1/changelog", br), await raw("/v1/changelog", br, { method: "HEAD" })] as const;
+      expect(answers.map(({ headers }) => headers["content-encoding"])).toEqual(["br", "br"]);
+      return answers;
+    });
+    expect([head.status, head.body.length]).toEqual([200, 0]);
     expect(Math.abs(Number(head.headers["content-length"]) - got.body.length)).toBeLessThan(20);
   });
 

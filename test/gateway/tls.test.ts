@@ -16,6 +16,8 @@ import { startWorld, type World } from "../kit/gateway/world.ts";
 import { type Authority, createAuthority, type Issued } from "../kit/net/certificates.ts";
 
 const LOOK_MS = 200;
+/** The name in the certificate that the gateway has now. */
+let current = "first";
 let authority: Authority;
 let files: Issued;
 let world: World;
@@ -87,8 +89,8 @@ describe("certificate", () => {
 
   test("the gateway serves REST and the agent socket over TLS 1.3 and 1.2", async () => {
     expect((await call("GET", "/v1/devices")).status).toBe(200);
-    expect(await greet()).toEqual({ name: "first", protocol: "TLSv1.3" });
-    expect(await greet({ maxVersion: "TLSv1.2" })).toEqual({ name: "first", protocol: "TLSv1.2" });
+    expect(await greet()).toEqual({ name: current, protocol: "TLSv1.3" });
+    expect(await greet({ maxVersion: "TLSv1.2" })).toEqual({ name: current, protocol: "TLSv1.2" });
     (await agentSocket()).close();
   });
 
@@ -108,6 +110,7 @@ describe("certificate", () => {
     const socket = await agentSocket();
     const before = told("loaded the new certificate; new connections use it");
     await authority.replace(files, await authority.issue("second"));
+    current = "second";
     await eventually(async () => expect((await greet()).name).toBe("second"));
     for (let count = 0; count < 30; count += 1) expect((await greet()).name).toBe("second");
     socket.ping();
@@ -120,14 +123,14 @@ describe("certificate", () => {
 
   test("a broken renewal keeps the working certificate and is reported once, and the repaired one takes over", async () => {
     const before = told("could not use the new certificate; the old one stays");
-    const { name } = await greet();
     await writeFile(files.certFile, "-----BEGIN CERTIFICATE-----\nbroken\n-----END CERTIFICATE-----\n");
     await eventually(() => expect(told("could not use the new certificate; the old one stays")).toBe(before + 1));
-    expect((await greet()).name).toBe(name);
+    expect((await greet()).name).toBe(current);
     // An explicit renewal does not report the same problem again.
     await world.app.renewCertificate();
     expect(told("could not use the new certificate; the old one stays")).toBe(before + 1);
     await authority.replace(files, await authority.issue("third"));
+    current = "third";
     await world.app.renewCertificate();
     expect((await greet()).name).toBe("third");
   });

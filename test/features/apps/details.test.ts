@@ -87,7 +87,7 @@ describe("of an agent", () => {
     expect(app.runningSince).toBe((await rig.ask(`GET ${path}/timeline`)).items.at(-1).at);
     expect(app.reported).not.toHaveProperty("responseMs");
     const startedAt = "2026-01-01T00:00:00.000Z";
-    await rig.report(1, reportOf(appId, { startedAt, responseMs: 12.5 }));
+    await rig.report(rig.orders.at(-1)?.desiredVersion ?? 0, reportOf(appId, { startedAt, responseMs: 12.5 }));
     expect(await rig.ask(`GET ${path}`)).toMatchObject({ runningSince: startedAt, reported: { responseMs: 12.5 } });
     expect((await rig.ask("GET /apps"))[0]).toMatchObject({ icon: "database", runningSince: startedAt, update: null, lastBackupAt: null });
   });

@@ -205,5 +205,6 @@ test("an update waits for a backup where the app's policy asks for one, and not 
   expect([backup?.type, more.map(({ type }) => type)]).toEqual(["backup.create", ["app.deploy"]]);
   expect(await own.ask("GET", `/backups?appId=${appId}`)).toMatchObject([{ trigger: "pre_update", status: "pending" }]);
   await own.ack(backup?.id ?? backup?.commandId, { status: "succeeded", output: CREATED });
+  await own.ack(more[0]?.id ?? more[0]?.commandId, { status: "succeeded", output: { app: { ...app, revision: 3 } } });
   await own.ask("DELETE", `/backup-policies/${policyId}`);
 });

@@ -162,6 +162,7 @@ const FIRST = 5;
 
 /** A whole slice in one step, as if that many had succeeded. */
 const statementsOfASlice = async (fleet: Fleet, settings: object): Promise<number> => {
+  await world.sql.query("delete from many_work where tenant_id <> $1", [fleet.tenant.tenantId]);
   const rolloutId = await create(fleet, { ...settings, maxParallel: 500 });
   await step(fleet);
   await world.sql.query("update rollouts set phases = jsonb_set(phases, '{0,succeeded}', '500') where rollout_id = $1", [rolloutId]);
