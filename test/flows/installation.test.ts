@@ -45,7 +45,8 @@ const call = async (path: string, headers: Readonly<Record<string, string>>, bod
 };
 const asOwner = () => ({ authorization: `Bearer ${first.token}` });
 
-describe("bootstrap", () => {
+// The last test ends the gateway.
+describe("an installation", { shuffle: false }, () => {
   test("bootstrap returns a token, an API key and an enrollment token that work", async () => {
     const { token, apiKey, tenantId, userId, enrollmentToken } = first;
     expect(await call("/auth/me", { authorization: `Bearer ${token}` })).toMatchObject({ status: 200, data: { subject: userId, tenantId, role: "owner" } });
@@ -61,26 +62,26 @@ describe("bootstrap", () => {
     expect(commands.filter((command) => command.includes("main.js"))).toHaveLength(1);
     expect((await call("/health/ready", {})).status).toBe(200);
   });
-});
 
-test("the link that the gateway prints at its start signs the owner in", async () => {
-  const printed = () => /http\S+\/v1\/auth\/login\?token=[\w-]{43}/.exec(gateway.output.stdout)?.[0] ?? "";
-  await expect.poll(printed).toContain(gateway.url);
-  const response = await fetch(printed(), { redirect: "manual" });
-  const [cookie = ""] = response.headers.getSetCookie().map((each) => each.split(";")[0] ?? "");
-  expect(await call("/auth/me", { cookie })).toMatchObject({ status: 200, data: { subject: first.userId } });
-});
+  test("the link that the gateway prints at its start signs the owner in", async () => {
+    const printed = () => /http\S+\/v1\/auth\/login\?token=[\w-]{43}/.exec(gateway.output.stdout)?.[0] ?? "";
+    await expect.poll(printed).toContain(gateway.url);
+    const response = await fetch(printed(), { redirect: "manual" });
+    const [cookie = ""] = response.headers.getSetCookie().map((each) => each.split(";")[0] ?? "");
+    expect(await call("/auth/me", { cookie })).toMatchObject({ status: 200, data: { subject: first.userId } });
+  });
 
-test("an agent pairs and runs an app, which outlives the gateway and its database", { timeout: START_MS }, async () => {
-  const identity = join(sandbox.dir, "device.json");
-  const args = ["agent", "--pair", "nuc", "--enroll", first.enrollmentToken, "--identity", identity, "--host", "process", "--url", gateway.url];
-  agent = spawn(process.execPath, [built("agent-sim/main.js"), ...args], { stdio: "ignore" });
-  const deviceId = await eventually(async () => String(JSON.parse(await readFile(identity, "utf8")).device_id), START_MS);
-  const port = await freePort();
-  const { data } = await call("/deployments", asOwner(), { appName: "static-site", deviceId, configuration: { port } });
-  await eventually(async () => expect((await call(`/deployments/${data["deploymentId"]}`, asOwner())).data).toMatchObject({ status: "active" }), START_MS);
+  test("an agent pairs and runs an app, which outlives the gateway and its database", { timeout: START_MS }, async () => {
+    const identity = join(sandbox.dir, "device.json");
+    const args = ["agent", "--pair", "nuc", "--enroll", first.enrollmentToken, "--identity", identity, "--host", "process", "--url", gateway.url];
+    agent = spawn(process.execPath, [built("agent-sim/main.js"), ...args], { stdio: "ignore" });
+    const deviceId = await eventually(async () => String(JSON.parse(await readFile(identity, "utf8")).device_id), START_MS);
+    const port = await freePort();
+    const { data } = await call("/deployments", asOwner(), { appName: "static-site", deviceId, configuration: { port } });
+    await eventually(async () => expect((await call(`/deployments/${data["deploymentId"]}`, asOwner())).data).toMatchObject({ status: "active" }), START_MS);
 
-  expect(await gateway.end("SIGTERM")).toEqual({ code: 0, signal: null });
-  expect(await processesOf(join(sandbox.dir, "data"))).toEqual([]);
-  expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(200);
+    expect(await gateway.end("SIGTERM")).toEqual({ code: 0, signal: null });
+    expect(await processesOf(join(sandbox.dir, "data"))).toEqual([]);
+    expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(200);
+  });
 });

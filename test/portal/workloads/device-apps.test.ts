@@ -88,7 +88,7 @@ describe("the overview of a device", () => {
     await page.keyboard.press("Alt+2");
     await page.getByRole("grid", { name: "Apps" }).waitFor();
     await page.keyboard.press("Alt+3");
-    await page.getByRole("grid", { name: "Commands" }).getByText("ping").waitFor();
+    await page.getByRole("grid", { name: "Commands" }).getByText("ping").first().waitFor();
     await go(`${device}?command=unknown`);
     await page.getByRole("link", { name: "Commands", exact: true }).and(page.locator("[aria-current=page]")).waitFor();
     await close();
@@ -119,6 +119,7 @@ describe("the overview of a device", () => {
       .waitFor();
     expect(await findingsInEveryLook(page)).toEqual([]);
     await close();
+    await rig.start();
   });
 });
 
