@@ -56,7 +56,7 @@ describe("the overview of a device", () => {
     ]);
     expect(await apps.getByRole("link", { name: "Open wiki" }).getAttribute("href")).toMatch(/^http:\/\/(attic\.home\.lan|192\.168\.1\.20):8701/);
     await region("Open commands").getByText("Held back until its time").waitFor();
-    await region("Activity").getByText("came online").waitFor();
+    await region("Activity").getByText("came online").first().waitFor();
     await page.getByRole("link", { name: "Show the log" }).click();
     await page.getByRole("heading", { level: 1, name: "paste bin" }).waitFor();
     expect(problems).toEqual([]);
