@@ -82,9 +82,11 @@ describe("an answer above one kilobyte", () => {
   test("a large document is compressed in a thread, many at once are all answered", async () => {
     const document = textOf(await raw("/v1/openapi.json"));
     expect(document.length).toBeGreaterThan(65_536);
-    const answers = await Promise.all(Array.from({ length: 12 }, () => raw("/v1/openapi.json", { "accept-encoding": "gzip" })));
-    for (const answer of answers) expect(textOf(answer)).toBe(document);
-    expect(answers.filter(({ headers }) => headers["content-encoding"] === "gzip").length).toBeGreaterThan(0);
+    await eventually(async () => {
+      const answers = await Promise.all(Array.from({ length: 12 }, () => raw("/v1/openapi.json", { "accept-encoding": "gzip" })));
+      for (const answer of answers) expect(textOf(answer)).toBe(document);
+      expect(answers.filter(({ headers }) => headers["content-encoding"] === "gzip").length).toBeGreaterThan(0);
+    });
   });
 
   test("a caller that leaves while its answer is compressed does no harm", async () => {

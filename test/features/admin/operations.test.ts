@@ -167,6 +167,7 @@ describe("feature flags", () => {
     const { body } = await world.call(operator, "POST", "/v1/pairing/initiate", { body: { device_fingerprint: randomUUID() } });
     const refused = await world.call(await tenant.user(), "POST", "/v1/pairing/approve", { body: { code: body.data.pairing_code } });
     expect([codeOf(refused), refused.body.details]).toEqual([[403, "FORBIDDEN"], { reason: "feature_disabled", feature: "browserPairing" }]);
+    await admin("PUT", "/flags/browserPairing", { enabled: null, tenantId: tenant.tenantId });
   });
 
   test("an unknown flag and an unknown tenant are refused", async () => {

@@ -64,7 +64,8 @@ const checkOnce = async (domain: Domain, as = owner) => {
 const check = (domain: Domain, as = owner) =>
   eventually(async () => {
     const checked = await checkOnce(domain, as);
-    if ([checked.checks.txt, checked.checks.cname].some(({ status }) => status === "unknown")) throw new Error("the name server did not answer in time");
+    if ([checked.checks.txt, checked.checks.cname, checked.checks.caa].some(({ status }) => status === "unknown"))
+      throw new Error("the name server did not answer in time");
     return checked;
   });
 const order = (by = other) => runJob(by, "domains.orders");

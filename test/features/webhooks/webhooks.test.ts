@@ -1,6 +1,6 @@
 // Webhooks against a running node: what a tenant subscribes to arrives, signed, in order and once; other tenants see none of it.
 import { Webhook as Verifier } from "standardwebhooks";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { eventually } from "../../kit/checks/eventually.ts";
 import { type Caller, startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
 import { type Receiver, startReceiver, status } from "../../kit/net/receiver.ts";
@@ -10,6 +10,7 @@ let receiver: Receiver;
 beforeAll(async () => {
   [world, receiver] = await Promise.all([startWorld(), startReceiver()]);
 });
+afterEach(() => receiver.respond());
 afterAll(() => Promise.all([world.close(), receiver.close()]));
 
 interface Owner {

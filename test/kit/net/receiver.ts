@@ -31,7 +31,8 @@ export const startReceiver = async (respond: Respond = ok) => {
     received,
     url: (path = "/"): string => `http://${RECEIVER_HOST}:${port}${path}`,
     at: (path: string): readonly Received[] => received.filter((one) => one.path === path),
-    respond: (next: Respond): void => {
+    /** Without an argument, as at its start. */
+    respond: (next = respond): void => {
       current = next;
     },
     close: async (): Promise<void> => {
