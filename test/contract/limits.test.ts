@@ -45,7 +45,7 @@ describe("limits", () => {
     // Where no bucket is one of the input, the call counts before anybody reads it.
     const input = countsByInput(each) ? await sample(each, stock) : { deviceId: "unknown" };
     const request = toRequest(each.op, caller.deviceId !== undefined && "deviceId" in input ? { ...input, deviceId: caller.deviceId } : input);
-    const headers = { "x-forwarded-for": `203.0.113.${callers % 250}` };
+    const headers = { "x-forwarded-for": `198.18.${callers >> 8}.${callers & 255}` };
     const go = () => world.call(caller, request.method, `/v1${request.path}`, { headers, ...(request.body === undefined ? {} : { body: request.body }) });
     const before = [];
     for (let index = 0; index < LIMIT; index += 1) before.push(await go());

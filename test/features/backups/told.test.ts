@@ -98,6 +98,7 @@ test("a repository that is lost: no order may make it anew but a test that says 
   await own.poll();
   expect(await mayInitialize(`backup-destinations/${destinationId}`, plain)).toBe(false);
   expect(await mayInitialize(`backup-destinations/${destinationId}`, renewing)).toBe(true);
+  await own.ack(plain.commandId, { status: "failed", code: "REPOSITORY_MISSING", output: lost });
   await own.ack(renewing.commandId, { status: "succeeded", output: { created: true, snapshots: 0, seconds: 1 } });
   const next = await own.backUp(app, { destinationId });
   await own.poll();
