@@ -192,23 +192,26 @@ describe("audit", () => {
   });
 
   test("a changed record is named, and the exit code is 1", async () => {
-    const sql = await world.sql.connect();
+    const { rows } = await world.sql.query("select audit_id, actor_id from audit_logs where tenant_id = $1 and sequence = 2", [tenantId]);
+    const [{ audit_id: auditId, actor_id: actorId }] = rows;
+    const setActor = (to: string) => world.sql.query("update audit_logs set actor_id = $2 where audit_id = $1", [auditId, to]);
+    await world.sql.query("alter table audit_logs disable trigger audit_append_only");
+    await setActor("nobody");
     try {
-      await sql.query("alter table audit_logs disable trigger audit_append_only");
-      const { rows } = await sql.query("update audit_logs set actor_id = 'nobody' where tenant_id = $1 and sequence = 2 returning audit_id", [tenantId]);
       const { code, stdout } = await run("audit", "verify", "--tenant", tenantId);
-      expect([code, stdout.trim()]).toEqual([1, `${tenantId}  BROKEN at record 2 (${rows[0].audit_id}): the record was changed`]);
+      expect([code, stdout.trim()]).toEqual([1, `${tenantId}  BROKEN at record 2 (${auditId}): the record was changed`]);
+      const all = await run("audit", "verify", "--json");
+      const verdicts = all.stdout
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line));
+      expect([all.code, verdicts.length > 1, verdicts.filter(({ isIntact }) => !isIntact).map((verdict) => verdict.tenantId)]).toEqual([1, true, [tenantId]]);
+      const restored = await run("after-restore");
+      expect([restored.code, restored.stdout]).toEqual([1, expect.stringContaining(`Audit: the log of ${tenantId} is BROKEN at record 2`)]);
     } finally {
-      sql.release();
+      await setActor(actorId);
+      await world.sql.query("alter table audit_logs enable trigger audit_append_only");
     }
-    const { code, stdout } = await run("audit", "verify", "--json");
-    const verdicts = stdout
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line));
-    expect([code, verdicts.length > 1, verdicts.filter(({ isIntact }) => !isIntact).map((verdict) => verdict.tenantId)]).toEqual([1, true, [tenantId]]);
-    const restored = await run("after-restore");
-    expect([restored.code, restored.stdout]).toEqual([1, expect.stringContaining(`Audit: the log of ${tenantId} is BROKEN at record 2`)]);
   });
 });
 

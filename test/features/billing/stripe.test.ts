@@ -338,7 +338,7 @@ describe("the end of a tenant", () => {
     await world.runJob("outbox.relay");
     await world.runJob("tenants.purge");
   };
-  const isDue = (tenantId: string) => world.db.query("update tenants set delete_after = now() - interval '1 second' where tenant_id = $1", [tenantId]);
+  const isDue = (tenantId: string) => world.db.query("update tenants set delete_after = $2 where tenant_id = $1", [tenantId, at(-1)]);
   const subscribed = async () => {
     const { tenantId } = await world.newTenant();
     const subscription = (status: string) => subscriptionEvent({ tenantId, at: at(0), status });
@@ -359,7 +359,7 @@ describe("the end of a tenant", () => {
     await expect(purge()).rejects.toThrow("could not be ended");
     await purge();
     expect([await rowsOf(tenantId), await rowsOf(other.tenantId)]).toEqual([[{ status: "deleted" }], []]);
-    await world.db.query("update tenants set status_since = now() - interval '1 hour' where tenant_id = $1", [tenantId]);
+    await world.db.query("update tenants set status_since = $2 where tenant_id = $1", [tenantId, at(-3_600)]);
     expect(await world.billing.stuck?.(100)).toMatchObject([{ kind: "subscription_uncanceled", tenantId, id: `sub_${tenantId}` }]);
     answers.set(`DELETE ${route}`, () => object("canceled"));
     await isDue(tenantId);
