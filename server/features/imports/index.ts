@@ -10,7 +10,7 @@ import { actorOf, type TenantScope } from "../../core/scope.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
 import { IMPORTED_KINDS } from "./kinds.ts";
 import { createLineBox } from "./line-box.ts";
-import { type ManifestSection, writeManifest } from "./manifest.ts";
+import { type ManifestSection, takeRecords, writeManifest } from "./manifest.ts";
 import type { RecordKind } from "./plan-changes.ts";
 import { createPlanHandlers, requireRights, unknownImport } from "./plan-handlers.ts";
 import { createImportStepper, IMPORT } from "./stepper.ts";
@@ -46,11 +46,7 @@ export const createImports = (deps: ImportsDeps): Feature<typeof contract.import
   const partBox = createChunkBox(deps.secretBox, "import parts");
   const access = createPresentAccess(deps);
 
-  const load = async (scope: TenantScope, kind: string): Promise<readonly Data[]> => {
-    const records: Data[] = [];
-    for await (const page of deps.recordsOf(scope, kind)) records.push(...page);
-    return records;
-  };
+  const load = (scope: TenantScope, kind: string): Promise<readonly Data[]> => takeRecords(deps.recordsOf(scope, kind));
   const find = async (scope: TenantScope, importId: string): Promise<ImportRow> => {
     const row = await findImport(db, scope, importId);
     if (row === null) throw unknownImport(importId);
@@ -72,12 +68,12 @@ export const createImports = (deps: ImportsDeps): Feature<typeof contract.import
       manifest: async ({ scope, fail }, { scopes }) => {
         const may = permissionsIn(scope);
         const sections: ManifestSection[] = [];
-        let count = 0;
+        let left = MAX_RECORDS;
         for (const { scope: section, kind, permission } of deps.sections) {
           if (IMPORTED_KINDS[kind] === undefined || !may.has(permission) || scopes?.includes(section) === false) continue;
-          const records = await load(scope, kind);
-          count += records.length;
-          if (count > MAX_RECORDS) throw fail("EXPORT_TOO_LARGE", { limit: MAX_RECORDS });
+          const records = await takeRecords(deps.recordsOf(scope, kind), left);
+          if (records.length > left) throw fail("EXPORT_TOO_LARGE", { limit: MAX_RECORDS });
+          left -= records.length;
           sections.push({ scope: section, named: deps.kindNamed(kind), records });
         }
         return writeManifest(sections);

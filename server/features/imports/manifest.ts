@@ -51,6 +51,16 @@ const isWished = ({ named }: ManifestSection, record: Data): boolean => {
   return !comesWithTenant(named.kind, record) && (name === undefined || (record[name] ?? null) !== null);
 };
 
+/** The records of these pages. No page is read after the one that brings more than `max`. */
+export const takeRecords = async (pages: AsyncIterable<readonly Data[]>, max = Number.POSITIVE_INFINITY): Promise<readonly Data[]> => {
+  const records: Data[] = [];
+  for await (const page of pages) {
+    records.push(...page);
+    if (records.length > max) break;
+  }
+  return records;
+};
+
 export const writeManifest = (sections: readonly ManifestSection[]): string => {
   const names = namesOf(sections);
   const shown = sections.flatMap((section): (readonly [string, unknown])[] => {

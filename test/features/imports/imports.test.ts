@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse, stringify } from "yaml";
 import { newId } from "../../../server/core/ids.ts";
+import { takeRecords } from "../../../server/features/imports/manifest.ts";
 import { startWorld, type World } from "../../kit/gateway/world.ts";
 import { exported, type Opened, openImporter } from "./importer.ts";
 
@@ -137,6 +138,15 @@ const shared = (): Promise<Opened> => {
   once ??= open();
   return once;
 };
+
+test("a manifest reads no page of a tenant that has too many records, but the one that says so", async () => {
+  let read = 0;
+  const pages = async function* () {
+    for (; read < 100; read += 1) yield [{ name: "one" }, { name: "other" }];
+  };
+  expect((await takeRecords(pages(), 5)).length).toBeGreaterThan(5);
+  expect(read).toBe(2);
+});
 
 test("a tenant written as a manifest is unchanged by it, and makes another tenant alike", async () => {
   const source = await open();
