@@ -19,6 +19,14 @@ afterAll(() => hooks.close());
 /** By path; 200 by default. */
 const answers = new Map<string, Respond>();
 const statusOf = async (owner: HookOwner, webhookId: string) => (await hooks.call(owner, `GET /webhooks/${webhookId}`)).data;
+/** The only event that the receiver was told: it arrives at least once, so the same one again is no second. */
+const toldAt = (path: string) =>
+  eventually(() => {
+    const events = new Map(hooks.receiver.at(path).map(({ body }) => [JSON.parse(body).id, JSON.parse(body)]));
+    const [event] = events.values();
+    expect([...events.values()]).toEqual([event]);
+    return event;
+  });
 
 describe.concurrent("a receiver", () => {
   test("can verify a delivery with the Python of docs/webhooks.md, also by the old secret while it is rotated", async () => {
@@ -143,8 +151,7 @@ describe.concurrent("a webhook", () => {
     const since = new Date().toISOString();
     answers.set(gone.path, status(410));
     await hooks.makeFleet(owner, "gone");
-    const [told] = await hooks.arrived(other.path, 1);
-    expect(JSON.parse(told?.body ?? "")).toMatchObject({ type: "webhook.disabled", data: { webhookId: gone.webhookId, reason: "gone" } });
+    expect(await toldAt(other.path)).toMatchObject({ type: "webhook.disabled", data: { webhookId: gone.webhookId, reason: "gone" } });
     expect(await statusOf(owner, gone.webhookId)).toMatchObject({ status: "disabled", disabledReason: "gone" });
     const { rows } = await hooks.world.sql.query("select recipient from mails where tenant_id = $1", [owner.tenant.tenantId]);
     expect(rows).toEqual([{ recipient: expect.stringContaining(owner.tenant.ownerId.toLowerCase()) }]);
@@ -172,7 +179,7 @@ describe.concurrent("a webhook", () => {
     await eventually(async () => expect(await statusOf(owner, bad.webhookId)).toMatchObject({ status: "failing", stats: { failure24h: 4 } }));
     answers.delete(bad.path);
     await hooks.hurry(bad.webhookId);
-    expect(JSON.parse((await hooks.arrived(other.path, 1))[0]?.body ?? "")).toMatchObject({ type: "webhook.recovered", data: { webhookId: bad.webhookId } });
+    expect(await toldAt(other.path)).toMatchObject({ type: "webhook.recovered", data: { webhookId: bad.webhookId } });
     await eventually(async () =>
       expect(await statusOf(owner, bad.webhookId)).toMatchObject({ status: "active", stats: { success24h: 4, failingSince: null } }),
     );
@@ -198,10 +205,10 @@ describe.concurrent("a webhook", () => {
     await eventually(async () => expect((await hooks.deliveries(owner, bad.webhookId))[0]).toMatchObject({ status: "retrying" }));
     await hooks.world.sql.query("update webhook_deliveries set tries = 9 where webhook_id = $1", [bad.webhookId]);
     await hooks.hurry(bad.webhookId);
-    const [told] = await hooks.arrived(other.path, 1);
+    const told = await toldAt(other.path);
     const [delivery] = await hooks.deliveries(owner, bad.webhookId);
     expect(delivery).toMatchObject({ status: "exhausted", nextAttemptAt: null });
-    expect(JSON.parse(told?.body ?? "").data).toMatchObject({ webhookId: bad.webhookId, deliveryId: delivery.deliveryId, eventType: "fleet.created" });
+    expect(told.data).toMatchObject({ webhookId: bad.webhookId, deliveryId: delivery.deliveryId, eventType: "fleet.created" });
     answers.delete(bad.path);
     expect(await hooks.call(owner, `POST /webhooks/${bad.webhookId}/deliveries/${delivery.deliveryId}/redeliver`)).toMatchObject({ code: 201 });
     await eventually(async () => expect((await hooks.deliveries(owner, bad.webhookId))[0]).toMatchObject({ status: "succeeded", attemptCount: 3 }));
