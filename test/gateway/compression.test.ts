@@ -1,5 +1,4 @@
 // Compressed answers: who gets them in which form, and which answers never are compressed.
-
 import { type IncomingHttpHeaders, request } from "node:http";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

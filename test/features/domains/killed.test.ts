@@ -38,6 +38,7 @@ afterAll(async () => {
   await Promise.all([acme?.close(), dns?.close()]);
 });
 
+// A node works on the orders of every domain.
 afterEach(() => world.sql.query("delete from custom_domains"));
 
 class Killed extends Error {}

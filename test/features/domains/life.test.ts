@@ -9,7 +9,6 @@ import { freePort } from "../../kit/net/free-port.ts";
 
 let dns: NameServer & { close(): Promise<void> };
 let authority: AcmeServer;
-let acmeEnv: Readonly<Record<string, string>>;
 let world: World;
 let other: World;
 let tenant: TestTenant;
@@ -19,10 +18,10 @@ beforeAll(async () => {
   const httpPort = await freePort();
   authority = await startAcmeServer({ httpPort, dnsServer: dns.address });
   const acme = { ACME_DIRECTORY_URL: authority.directoryUrl, ACME_CA_FILE: authority.caFile, ACME_EMAIL: "ops@example.com" };
-  acmeEnv = { ...acme, DNS_SERVERS: dns.address, EDGE_PORT: "0", TUNNEL_DOMAIN: "edge.test" };
+  const env = { ...acme, DNS_SERVERS: dns.address, EDGE_PORT: "0", TUNNEL_DOMAIN: "edge.test" };
   // The authority asks one node, and mostly the other one works on the order.
-  world = await startWorld({ ...acmeEnv, EDGE_HTTP_PORT: String(httpPort) }, { settings: { withoutJobs: true } });
-  other = await startWorld(acmeEnv, { beside: world, settings: { withoutJobs: true } });
+  world = await startWorld({ ...env, EDGE_HTTP_PORT: String(httpPort) }, { settings: { withoutJobs: true } });
+  other = await startWorld(env, { beside: world, settings: { withoutJobs: true } });
   tenant = await world.tenant();
   owner = await tenant.user("owner");
   await dns.a("domains.edge.test", "127.0.0.1");
@@ -70,23 +69,23 @@ const check = (domain: Domain, as = owner) =>
   });
 const order = (by = other) => runJob(by, "domains.orders");
 /** An order waits for minutes after a name server that was late, so a test lets it go on until it has come to what it expects. */
-const orderUntil = (domain: Domain, status: string, by = other) =>
+const orderUntil = (domain: Domain, status: string) =>
   eventually(async () => {
     await due(domain, "order_not_before = null");
-    await order(by);
-    const { certificate, ...rest } = await get(domain);
-    if (certificate.status !== status) throw new Error(`the certificate is ${certificate.status}: ${certificate.lastError}`);
-    return { certificate, ...rest };
+    await order();
+    const seen = await get(domain);
+    if (seen.certificate.status !== status) throw new Error(`the certificate is ${seen.certificate.status}: ${seen.certificate.lastError}`);
+    return seen;
   });
 /** A domain that waits for its certificate. */
-const verified = async (): Promise<Domain> => {
+const issuing = async (): Promise<Domain> => {
   const domain = await claim();
   await setRecords(domain);
   await check(domain);
   return domain;
 };
 /** A domain that is served. */
-const served = async (): Promise<Domain> => orderUntil(await verified(), "active");
+const served = async (): Promise<Domain> => orderUntil(await issuing(), "active");
 /** Without the orders that had to go on later. */
 const eventsOf = async ({ domainId }: Domain): Promise<readonly string[]> =>
   (
@@ -233,7 +232,7 @@ describe("a takeover", () => {
 
 describe("an order", () => {
   test("that the authority refuses says why, and waits an hour", async () => {
-    const domain = await verified();
+    const domain = await issuing();
     // The authority is led to a port where nobody answers.
     await dns.cname("domains.edge.test", null);
     await dns.a("domains.edge.test", "127.0.0.9");
@@ -251,7 +250,7 @@ describe("an order", () => {
   });
 
   test("on which two nodes work at once brings one certificate", async () => {
-    const domain = await verified();
+    const domain = await issuing();
     const before = authority.issued;
     await Promise.all([order(world), order(other)]);
     expect((await orderUntil(domain, "active")).status).toBe("active");
@@ -260,7 +259,7 @@ describe("an order", () => {
 
   test("waits while the authority is down, and goes on afterwards, although it has forgotten the account", async () => {
     await served();
-    const domain = await verified();
+    const domain = await issuing();
     await authority.stop();
     const waiting = await orderUntil(domain, "failed");
     expect(waiting).toMatchObject({ status: "issuing_certificate", certificate: { lastError: expect.stringContaining("cannot be reached") } });

@@ -162,6 +162,7 @@ const FIRST = 5;
 
 /** A whole slice in one step, as if that many had succeeded. */
 const statementsOfASlice = async (fleet: Fleet, settings: object): Promise<number> => {
+  // The steps of other tests' rollouts would be counted, too.
   await world.sql.query("delete from many_work where tenant_id <> $1", [fleet.tenant.tenantId]);
   const rolloutId = await create(fleet, { ...settings, maxParallel: 500 });
   await step(fleet);

@@ -58,9 +58,8 @@ describe("sign-in", () => {
     expect([back.status, back.location]).toEqual([303, "https://portal.example/devices"]);
     const me = await browser.visit("GET", `${world.url}/v1/auth/me`, { headers: { "x-svc-tenant-id": tenantId } });
     expect(me.body.data).toMatchObject({ subject: "ann", role: "owner", credential: "user" });
-    const sessions: readonly { readonly method: string; readonly current: boolean }[] = (await browser.visit("GET", `${world.url}/v1/account/sessions`)).body
-      .data;
-    expect(sessions.filter(({ current }) => current)).toMatchObject([{ method: "oidc" }]);
+    const { data } = (await browser.visit("GET", `${world.url}/v1/account/sessions`)).body;
+    expect(data.filter(({ current }: { readonly current: boolean }) => current)).toMatchObject([{ method: "oidc" }]);
     const made = await browser.visit("POST", `${world.url}/v1/api-keys`, { body: { name: "k" }, headers: { "x-svc-tenant-id": tenantId } });
     expect(made.status).toBe(201);
     expect(
