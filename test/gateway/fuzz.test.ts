@@ -13,7 +13,7 @@ const OFF = Object.fromEntries(
   ["STANDARD", "TENANT", "AGENT", "HEARTBEAT", "ANONYMOUS", "PAIRING", "FAILED_AUTH", "CONNECT"].map((name) => [`RATE_LIMIT_${name}`, "off"]),
 );
 /** `npm run fuzz` searches longer, from another seed each time. */
-const BUDGET_MS = 1_000 * EFFORT;
+const BUDGET_MS = 2_000 * EFFORT;
 const bounded = { numRuns: 10_000 * EFFORT, interruptAfterTimeLimit: BUDGET_MS, markInterruptAsFailure: false };
 
 let world: World;
