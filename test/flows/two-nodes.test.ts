@@ -100,7 +100,7 @@ const feed = async (world: World): Promise<{ text(): string; end(): void }> => {
     for await (const chunk of body ?? []) text += Buffer.from(chunk).toString();
   };
   read().catch((error: Error) => expect(error.name).toBe("AbortError"));
-  await eventually(() => expect(text).toContain("connected"));
+  await eventually(() => expect(text).toContain("stream.position"));
   return { text: () => text, end: () => stop.abort() };
 };
 

@@ -126,14 +126,14 @@ interface Watched {
   close(): void;
 }
 
-/** Subscribes to the live feed and records what arrives. */
+/** Subscribes to the live feed and records what arrives, from where the feed begins or is refused: `onStarted` only says that the connection stands. */
 const watch = (client: TRPCClient<AppRouter>, input: Parameters<typeof client.live.watch.subscribe>[0] = {}): Promise<Watched> =>
   new Promise((resolve) => {
     const watched: Watched = { events: [], states: [], stopped: false, error: null, close: () => subscription.unsubscribe() };
     const subscription = client.live.watch.subscribe(input, {
-      onStarted: () => resolve(watched),
       onData: ({ data }) => {
         watched.events.push(data);
+        resolve(watched);
       },
       onConnectionStateChange: ({ state }) => {
         watched.states.push(state);
@@ -143,6 +143,7 @@ const watch = (client: TRPCClient<AppRouter>, input: Parameters<typeof client.li
       },
       onError: (error) => {
         watched.error = error;
+        resolve(watched);
       },
     });
   });

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { isBatchable } from "../../../protocol/index.ts";
 import { type Case, callerFor, isRead, NEEDS_PROVIDER, openStock, REST_CASES, type Stock, sample, send, toRequest } from "../../contract/samples.ts";
+import { eventsDispatched } from "../../kit/gateway/dispatched.ts";
 import { type Answer, startWorld, type World } from "../../kit/gateway/world.ts";
 
 const FREE = { RATE_LIMIT_STANDARD: "off", RATE_LIMIT_READS: "off", RATE_LIMIT_ANONYMOUS: "off", RATE_LIMIT_PAIRING: "off", TENANTS_PER_USER: "1000" };
@@ -38,6 +39,8 @@ test("most operations may be in a batch", () => {
 
 test.each(cases.map((each) => [each.id, each] as const))("%s", async (_, each) => {
   const input = await sample(each, stock);
+  // Both shall show the same event as the tenant's newest.
+  if (isRead(each)) await eventsDispatched(world, stock.tenant.tenantId);
   const single = await alone(each, input);
   // A read has not used its input up.
   const { status, body, headers } = await inBatch(each, isRead(each) ? input : await sample(each, stock));
