@@ -4,9 +4,10 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { DesiredApp, ReportedApp } from "../../protocol/records/apps/app-spec.ts";
-import { desiredApp, freePort, inMode } from "../agent-sim/host/desired.ts";
+import { desiredApp, inMode } from "../agent-sim/host/desired.ts";
 import { openProcesses, type ProcessHarness } from "../agent-sim/host/harness.ts";
 import { eventually } from "../kit/checks/eventually.ts";
+import { freePort } from "../kit/net/free-port.ts";
 
 let harness: ProcessHarness;
 let app: DesiredApp;

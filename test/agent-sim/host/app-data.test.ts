@@ -6,7 +6,8 @@ import type { RestOrder, Swap } from "../../../agent-sim/host/app-data.ts";
 import { HostClosed, HostFailure, toHostFailure } from "../../../agent-sim/host/host.ts";
 import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
-import { desiredApp, freePort, inMode } from "./desired.ts";
+import { freePort } from "../../kit/net/free-port.ts";
+import { desiredApp, inMode } from "./desired.ts";
 import { fillableDisk, openProcesses, type ProcessHarness } from "./harness.ts";
 
 let harness: ProcessHarness;

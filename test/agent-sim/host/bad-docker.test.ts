@@ -11,8 +11,9 @@ import { isAlive, nameProcess } from "../../../agent-sim/host/processes/proc.ts"
 import { CUT_MARK } from "../../../protocol/index.ts";
 import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
+import { freePort } from "../../kit/net/free-port.ts";
 import { createFastTime } from "../clocks.ts";
-import { desiredApp, freePort } from "./desired.ts";
+import { desiredApp } from "./desired.ts";
 
 /** A docker that ignores SIGTERM is killed after two seconds, and each test here waits for that. */
 const time = createFastTime(3);

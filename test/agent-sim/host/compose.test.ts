@@ -9,7 +9,8 @@ import type { Host } from "../../../agent-sim/host/host.ts";
 import { COMPOSE_REFUSED, checkWrittenProject } from "../../../protocol/kit/compose-project.ts";
 import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
 import { ESCAPES, resolved, written } from "../../compose/escapes.ts";
-import { desiredApp, freePort } from "./desired.ts";
+import { freePort } from "../../kit/net/free-port.ts";
+import { desiredApp } from "./desired.ts";
 
 interface Call {
   readonly arguments: readonly string[];

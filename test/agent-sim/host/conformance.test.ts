@@ -4,7 +4,8 @@ import { HostFailure } from "../../../agent-sim/host/host.ts";
 import type { DesiredApp, ReportedApp } from "../../../protocol/records/apps/app-spec.ts";
 import { ReportedApp as Report } from "../../../protocol/records/apps/app-spec.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
-import { desiredApp, freePort, inMode, newAppId } from "./desired.ts";
+import { freePort } from "../../kit/net/free-port.ts";
+import { desiredApp, inMode, newAppId } from "./desired.ts";
 import { type Harness, openProcesses, openSimulated } from "./harness.ts";
 
 const failureOf = async (work: Promise<unknown>): Promise<HostFailure> => {

@@ -6,7 +6,8 @@ import { NO_CGROUPS, systemCgroups } from "../../../agent-sim/host/processes/cgr
 import { isAlive, nameProcess } from "../../../agent-sim/host/processes/proc.ts";
 import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
-import { desiredApp, freePort } from "./desired.ts";
+import { freePort } from "../../kit/net/free-port.ts";
+import { desiredApp } from "./desired.ts";
 import { openProcesses, type ProcessHarness } from "./harness.ts";
 
 let harness: ProcessHarness;

@@ -1,26 +1,10 @@
 // Desired apps for the tests of hosts: the fixture program with a page, a volume and a secret.
-import { createServer } from "node:net";
 import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
 
 let numbered = 0;
 export const newAppId = (): DesiredApp["appId"] => {
   numbered += 1;
   return `app_${String(numbered).padStart(26, "0")}`;
-};
-
-const given = new Set<number>();
-/** A port that nobody has at the moment, and that no caller of this file was given. */
-export const freePort = async (): Promise<number> => {
-  const port = await new Promise<number>((resolve, reject) => {
-    const server = createServer().on("error", reject);
-    server.listen(0, () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
-    });
-  });
-  if (given.has(port)) return freePort();
-  given.add(port);
-  return port;
 };
 
 type Spec = DesiredApp["spec"];

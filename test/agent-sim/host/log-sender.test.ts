@@ -11,8 +11,9 @@ import { followLog, tailLog } from "../../../agent-sim/host/processes/log-file.t
 import { CUT_MARK, LogChunkHead, MAX_CHUNK_BYTES } from "../../../protocol/index.ts";
 import { readChunk } from "../../../server/features/apps/logs/chunk.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
+import { freePort } from "../../kit/net/free-port.ts";
 import { createFastTime } from "../clocks.ts";
-import { desiredApp, freePort } from "./desired.ts";
+import { desiredApp } from "./desired.ts";
 import { openProcesses, openSimulated, SECRET } from "./harness.ts";
 
 const AT = "2026-11-22T10:00:00.000Z";

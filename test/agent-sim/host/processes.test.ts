@@ -7,7 +7,8 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { isAlive, nameProcess } from "../../../agent-sim/host/processes/proc.ts";
 import type { DesiredApp, ReportedApp } from "../../../protocol/records/apps/app-spec.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
-import { desiredApp, freePort, inMode } from "./desired.ts";
+import { freePort } from "../../kit/net/free-port.ts";
+import { desiredApp, inMode } from "./desired.ts";
 import { fillableDisk, openProcesses, type ProcessHarness, SECRET } from "./harness.ts";
 
 let harness: ProcessHarness;

@@ -10,7 +10,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { packageRoot } from "../../../agent-sim/agent/own-files.ts";
 import { PROGRAMS as FOLDER } from "../../../agent-sim/host/processes/launch.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
-import { freePort } from "./desired.ts";
+import { freePort } from "../../kit/net/free-port.ts";
 
 const OWN_PROGRAMS = join(packageRoot(import.meta.dirname), FOLDER);
 

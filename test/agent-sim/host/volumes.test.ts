@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { HandlerFailure, systemTime } from "../../../agent-sim/agent/index.ts";
 import { createVolumeHandlers } from "../../../agent-sim/host/backups/handlers.ts";
-import { desiredApp, freePort } from "./desired.ts";
+import { freePort } from "../../kit/net/free-port.ts";
+import { desiredApp } from "./desired.ts";
 import { openProcesses, type ProcessHarness } from "./harness.ts";
 
 let one: ProcessHarness;

@@ -7,9 +7,10 @@ import { systemTime as time } from "../../../agent-sim/agent/index.ts";
 import { createComposeHost } from "../../../agent-sim/host/compose.ts";
 import type { Host } from "../../../agent-sim/host/host.ts";
 import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
-import { freePort, newAppId } from "../../agent-sim/host/desired.ts";
+import { newAppId } from "../../agent-sim/host/desired.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
 import { type DockerEngine, startDockerEngine } from "../../kit/docker/engine.ts";
+import { freePort } from "../../kit/net/free-port.ts";
 
 const IMAGE = "mooring-test/web:1.0.0";
 const SECRET = "correct horse battery staple";

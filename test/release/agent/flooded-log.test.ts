@@ -8,9 +8,10 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { CUT_MARK } from "../../../protocol/index.ts";
 import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
 import { type FakeGateway, OWN_HEADERS, SECRET, startFakeGateway } from "../../agent-sim/fake-gateway.ts";
-import { desiredApp, freePort } from "../../agent-sim/host/desired.ts";
+import { desiredApp } from "../../agent-sim/host/desired.ts";
 import { built } from "../../flows/processes.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
+import { freePort } from "../../kit/net/free-port.ts";
 
 const FLOOD_BYTES = 200_000_000;
 const MAX_GROWTH_BYTES = 32 * 1_024 * 1_024;

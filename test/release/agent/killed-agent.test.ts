@@ -7,9 +7,10 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
 import { type FakeGateway, type FakeSession, SECRET, startFakeGateway } from "../../agent-sim/fake-gateway.ts";
-import { desiredApp, freePort } from "../../agent-sim/host/desired.ts";
+import { desiredApp } from "../../agent-sim/host/desired.ts";
 import { built } from "../../flows/processes.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
+import { freePort } from "../../kit/net/free-port.ts";
 
 describe("npm run agent -- --host process", () => {
   let folder: string;

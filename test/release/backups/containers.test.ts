@@ -9,8 +9,9 @@ import { openRealEngine, openRestic } from "../../../agent-sim/host/backups/real
 import { createComposeHost } from "../../../agent-sim/host/compose.ts";
 import type { DataHost } from "../../../agent-sim/host/host.ts";
 import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
-import { freePort, newAppId } from "../../agent-sim/host/desired.ts";
+import { newAppId } from "../../agent-sim/host/desired.ts";
 import { type DockerEngine, startDockerEngine } from "../../kit/docker/engine.ts";
+import { freePort } from "../../kit/net/free-port.ts";
 import { newId, treeHash } from "./real-engine.ts";
 
 const IMAGE = "mooring-test/web:1.0.0";

@@ -5,9 +5,10 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { RestOrder, Swap } from "../../../agent-sim/host/app-data.ts";
 import { HostClosed } from "../../../agent-sim/host/host.ts";
 import type { DesiredApp } from "../../../protocol/records/apps/app-spec.ts";
-import { desiredApp, freePort } from "../../agent-sim/host/desired.ts";
+import { desiredApp } from "../../agent-sim/host/desired.ts";
 import { openProcesses, type ProcessHarness } from "../../agent-sim/host/harness.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
+import { freePort } from "../../kit/net/free-port.ts";
 
 let harness: ProcessHarness;
 /** The agent is gone before this step. */

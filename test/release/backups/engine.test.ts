@@ -19,8 +19,9 @@ import {
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { HandlerFailure } from "../../../agent-sim/agent/index.ts";
-import { desiredApp, freePort, inMode } from "../../agent-sim/host/desired.ts";
+import { desiredApp, inMode } from "../../agent-sim/host/desired.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
+import { freePort } from "../../kit/net/free-port.ts";
 import { type EngineHarness, newId, openEngine, remove, treeHash } from "./real-engine.ts";
 
 let one: EngineHarness;

@@ -8,7 +8,8 @@ import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { HandlerFailure } from "../../../agent-sim/agent/index.ts";
-import { desiredApp, freePort } from "../../agent-sim/host/desired.ts";
+import { desiredApp } from "../../agent-sim/host/desired.ts";
+import { freePort } from "../../kit/net/free-port.ts";
 import { type EngineHarness, newId, openEngine } from "./real-engine.ts";
 
 let folder: string;

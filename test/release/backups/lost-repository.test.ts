@@ -4,7 +4,8 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { HandlerFailure } from "../../../agent-sim/agent/index.ts";
-import { desiredApp, freePort } from "../../agent-sim/host/desired.ts";
+import { desiredApp } from "../../agent-sim/host/desired.ts";
+import { freePort } from "../../kit/net/free-port.ts";
 import { runRestic, serveRepositories } from "../../platform/repositories/served.ts";
 import { type EngineHarness, newId, openEngine, remove } from "./real-engine.ts";
 

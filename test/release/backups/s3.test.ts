@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { HandlerFailure } from "../../../agent-sim/agent/index.ts";
 import { checkSettings, locate } from "../../../server/features/backup-destinations/settings.ts";
-import { desiredApp, freePort } from "../../agent-sim/host/desired.ts";
+import { desiredApp } from "../../agent-sim/host/desired.ts";
+import { freePort } from "../../kit/net/free-port.ts";
 import { type S3Double, startS3 } from "../../kit/net/s3.ts";
 import { type EngineHarness, newId, openEngine, remove, treeHash } from "./real-engine.ts";
 
