@@ -93,7 +93,7 @@ test("a run begins with the dearest files of each project, though it knows no ea
   const cache = { getFileTestResults: () => undefined, getFileStats: (key: string) => sizes.get(key) };
   const sequencer = new DearestFirst({ config: { root: "/repo" }, cache } as unknown as Vitest);
   const sorted = await sequencer.sort([...files].reverse() as unknown as TestSpecification[]);
-  expect(sorted.map(({ moduleId }) => moduleId)).toEqual([files[0], files[2], files[1], files[3]].map((file) => file?.moduleId));
+  expect(sorted.map(({ moduleId }) => moduleId)).toEqual([files[0], files[2], files[3], files[1]].map((file) => file?.moduleId));
 });
 
 describe("the cost of a run", () => {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 /** Seconds of processor time. */
 export const BUDGET = 8;
 /** A file of which nothing is known. */
-const USUAL = 2;
+export const USUAL = 2;
 
 /** Seconds by feature or file. A figure only shrinks; without its line, the bound holds. */
 export const DEARER: ReadonlyMap<string, number> = new Map(

@@ -1,7 +1,10 @@
-// The order of a run's files: within each project the dearest first, so that the last worker is not left with a long one.
+// The order of a run's files: within each project the dearest early, so that the last worker is not left with a long one, and others between them.
 import { relative } from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
-import { createCostOf } from "./budget.ts";
+import { createCostOf, USUAL } from "./budget.ts";
+
+/** Others after each dear file: one of four workers computes, and the others may wait. All that compute first would leave those that wait among themselves. */
+const BETWEEN = 3;
 
 /** vitest's own order begins with the files that took longest last time, and a fresh clone has no last time: there it compares their sizes. */
 export class DearestFirst extends BaseSequencer {
@@ -9,7 +12,12 @@ export class DearestFirst extends BaseSequencer {
     const byProject = await super.sort(specs);
     const nameOf = ({ moduleId }: TestSpecification): string => relative(this.ctx.config.root, moduleId);
     const costOf = createCostOf(specs.map(nameOf));
+    const mixed = (files: readonly TestSpecification[]): readonly TestSpecification[] => {
+      const others = files.filter((spec) => costOf(nameOf(spec)) <= USUAL);
+      const dear = files.filter((spec) => costOf(nameOf(spec)) > USUAL).sort((a, b) => costOf(nameOf(b)) - costOf(nameOf(a)));
+      return [...dear.flatMap((spec, nth) => [spec, ...others.slice(nth * BETWEEN, (nth + 1) * BETWEEN)]), ...others.slice(dear.length * BETWEEN)];
+    };
     const projects = [...new Set(byProject.map(({ project }) => project))];
-    return projects.flatMap((project) => byProject.filter((spec) => spec.project === project).sort((a, b) => costOf(nameOf(b)) - costOf(nameOf(a))));
+    return projects.flatMap((project) => mixed(byProject.filter((spec) => spec.project === project)));
   }
 }
