@@ -32,6 +32,15 @@ const newPath = (): string => {
   return `/hook-${paths}`;
 };
 const arrived = (path: string, count: number) => eventually(() => expect(receiver.at(path).length).toBeGreaterThanOrEqual(count));
+/** The event of a fleet that somebody made over the API. */
+const newEvent = async () => {
+  const { fleetId } = await post("/fleets", { name: "noticed" });
+  return eventually(async () => {
+    const { body } = await world.call(owner, "GET", `/v1/events?subjectId=${fleetId}`);
+    expect(body.data).toHaveLength(1);
+    return body.data[0];
+  });
+};
 /** A webhook that somebody made over the API, and its page. */
 const openMade = async (more: object = {}) => {
   const path = newPath();
@@ -150,11 +159,7 @@ describe("a webhook", () => {
     const { page, path } = await openMade();
     await page.getByRole("button", { name: "Pause" }).click();
     await page.getByText("disabled: paused by a person").waitFor();
-    const { fleetId } = await post("/fleets", { name: "missed" });
-    await eventually(async () => {
-      const { body } = await world.call(owner, "GET", `/v1/events?subjectId=${fleetId}`);
-      expect(body.data).toHaveLength(1);
-    });
+    const { subjectId: fleetId } = await newEvent();
     expect(receiver.at(path)).toEqual([]);
     await page.getByRole("button", { name: "Replay" }).click();
     const dialog = page.getByRole("dialog");
@@ -214,8 +219,7 @@ test("the log of events shows what happens as it happens, with its data as text,
 
 test("a pasted id leads to its webhook or event", async () => {
   const { page, webhookId } = await openMade();
-  const { body } = await world.call(owner, "GET", "/v1/events?pageSize=1");
-  const [{ eventId, type }] = body.data;
+  const { eventId, type } = await newEvent();
   const goTo = async (id: string): Promise<void> => {
     await page.keyboard.press("Control+k");
     await page.getByRole("combobox", { name: "Place, device or id" }).fill(id);
@@ -264,13 +268,13 @@ test("a viewer sees webhooks and events, but no action and no delivery, and noth
 test("every page is without a finding in every look", { timeout: 120_000 }, async () => {
   const { webhookId } = await openMade();
   const { deliveryId } = await post(`/webhooks/${webhookId}/test`, {});
-  const { body } = await world.call(owner, "GET", "/v1/events?pageSize=1");
+  const { eventId } = await newEvent();
   const before = visitor.problems.length;
   const found = await findingsInPlaces(visitor, [
     ["/webhooks"],
     [`/webhooks/${webhookId}`],
     [`/webhooks/${webhookId}?delivery=${deliveryId}`],
-    [`/events?event=${body.data[0].eventId}`],
+    [`/events?event=${eventId}`],
   ]);
   expect(found).toEqual([]);
   expect(visitor.problems.slice(before)).toEqual([]);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import protobuf from "protobufjs/light.js";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { decodeOtlp, encodeOtlp } from "../../../server/gateway/rest/otlp-messages.ts";
 import { asKey, type Caller, startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
 import { nanos, newSpanId, newTraceId, readTrace, request, span } from "./kit.ts";
@@ -16,8 +16,11 @@ let world: World;
 let tenant: TestTenant;
 beforeAll(async () => {
   world = await startWorld({}, { settings: { withoutJobs: true } });
-  tenant = await world.tenant();
 }, 120_000);
+// A limit of calls is the tenant's.
+beforeEach(async () => {
+  tenant = await world.tenant();
+});
 afterAll(() => world.close());
 
 const keyHeaders = (as: Caller) => as.headers("");
@@ -138,12 +141,8 @@ describe("protobuf", () => {
 
 describe("bodies", () => {
   const json = { "content-type": "application/json" };
-  const fresh = async (): Promise<void> => {
-    tenant = await world.tenant();
-  };
 
   test("gzip is read, and a bomb is refused before it is unpacked", async () => {
-    await fresh();
     const sent = span();
     const zipped = gzipSync(JSON.stringify(request([sent])));
     expect((await post(zipped, { ...json, "content-encoding": "gzip" })).status).toBe(200);
@@ -167,7 +166,6 @@ describe("bodies", () => {
     ["a depth of 100,000", `{"resourceSpans":[${"[".repeat(100_000)}${"]".repeat(100_000)}]}`, 200],
     ["more than 4 MiB", `{"x":"${"x".repeat(4_200_000)}"}`, 413],
   ])("%s is answered clearly", async (_, body, status) => {
-    await fresh();
     expect((await post(body, json)).status).toBe(status);
   });
 
@@ -176,7 +174,6 @@ describe("bodies", () => {
   });
 
   test("a body that breaks off stores nothing and hurts nobody", async () => {
-    await fresh();
     const whole = JSON.stringify(request([span()]));
     const { port } = new URL(world.url);
     const headers = Object.entries({ ...keyHeaders(tenant.apiKey), ...json, host: "x", "content-length": String(whole.length) });
@@ -194,7 +191,6 @@ describe("bodies", () => {
   });
 
   test("too many calls are told when to come back, in protobuf too", async () => {
-    await fresh();
     await world.sql.query(`update tenants set rate_limit_overrides = '{"traces": 1}' where tenant_id = $1`, [tenant.tenantId]);
     const headers = { "content-type": PROTOBUF };
     // Not even unpacked then.
