@@ -363,3 +363,14 @@ test("each tenant begins with rules for silent devices, full disks, old backups 
   await rig.evaluate();
   expect(await list()).toEqual([]);
 });
+
+test("a rule that a tenant has before its first rules come stays the only one of its name", async () => {
+  const tenant = await rig.world.tenant();
+  const owner = await tenant.user("owner");
+  const mine = { name: "Disk almost full", metric: "device.disk", threshold: 50 };
+  const { ruleId } = (await rig.world.call(owner, "POST", "/v1/alert-rules", { body: mine })).body.data;
+  await rig.evaluate();
+  const { data } = (await rig.world.call(owner, "GET", "/v1/alert-rules")).body;
+  expect(data).toHaveLength(5);
+  expect(data.filter(({ name }: { name: string }) => name === mine.name)).toMatchObject([{ ruleId, threshold: 50 }]);
+});

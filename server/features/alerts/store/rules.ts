@@ -83,10 +83,14 @@ const WITHOUT_DEFAULTS = statement<{ readonly tenant_id: string }>(
   `insert into alert_tenants (tenant_id) select t.tenant_id from tenants t where t.status = 'active' and not exists (select from alert_tenants a where a.tenant_id = t.tenant_id)
     limit $1 on conflict do nothing returning tenant_id`,
 );
-/** Gives the next tenants that never had any their first rules. */
+/** Gives the next tenants that never had any their first rules, except those whose names they have used meanwhile, as by an import. */
 export const insertDefaults = async (tx: SqlTx & Clients, limit: number, rulesFor: () => readonly NewRule[]): Promise<boolean> => {
-  const tenants = await tx.query(WITHOUT_DEFAULTS, [limit]);
+  const tenants = (await tx.query(WITHOUT_DEFAULTS, [limit])).map(({ tenant_id }) => tenant_id);
   if (tenants.length === 0) return false;
-  await tx.system.alertRule.createMany({ data: tenants.flatMap(({ tenant_id }) => rulesFor().map((rule) => ({ tenantId: tenant_id, ...stored(rule) }))) });
+  const rules = tenants.flatMap((tenantId) => rulesFor().map((rule) => ({ tenantId, ...stored(rule) })));
+  const sameNames = { tenantId: { in: tenants }, name: { in: rulesFor().map(({ name }) => name) } };
+  const rows = await tx.system.alertRule.findMany({ where: sameNames, select: { tenantId: true, name: true } });
+  const used = new Set(rows.map(({ tenantId, name }) => `${tenantId} ${name}`));
+  await tx.system.alertRule.createMany({ data: rules.filter(({ tenantId, name }) => !used.has(`${tenantId} ${name}`)) });
   return tenants.length === limit;
 };
