@@ -1,6 +1,5 @@
 // Provokes every error code, one shape of it over HTTP, and checks status, retryable, both shapes of the body, and headers.
 import { get as httpGet } from "node:http";
-import { createServer } from "node:net";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { CONNECT_PATHS, ERROR_CODES, ERRORS, type ErrorCode, isRetryable, signedHeaders } from "../../protocol/index.ts";
@@ -10,6 +9,7 @@ import { eventually } from "../kit/checks/eventually.ts";
 import { eventsDispatched } from "../kit/gateway/dispatched.ts";
 import { mintWith } from "../kit/gateway/tokens.ts";
 import { type Answer, anonymous, asBearer, asKey, emailOf, startWorld, type World } from "../kit/gateway/world.ts";
+import { freePort } from "../kit/net/free-port.ts";
 import { BACKUP_ERRORS } from "./backup-errors.ts";
 import { BULK_SCENARIOS } from "./bulk-scenarios.ts";
 import { COST_AND_IMPORT_SCENARIOS } from "./cost-and-import-scenarios.ts";
@@ -33,10 +33,7 @@ const FREE = {
 
 /** Its identity provider is down, and it accepts one socket a second and three anonymous calls a minute. */
 const openOddWorld = async () => {
-  const dead = createServer();
-  const port = await new Promise<number>((resolve) => dead.listen(0, "127.0.0.1", () => resolve((dead.address() as { port: number }).port)));
-  await new Promise((resolve) => dead.close(resolve));
-  return startWorld({ OIDC_ISSUER: `http://127.0.0.1:${port}`, ACCEPT_PER_SECOND: "1", RATE_LIMIT_ANONYMOUS: "3" }, { inProcess: true });
+  return startWorld({ OIDC_ISSUER: `http://127.0.0.1:${await freePort()}`, ACCEPT_PER_SECOND: "1", RATE_LIMIT_ANONYMOUS: "3" }, { inProcess: true });
 };
 
 let stage: Stage;

@@ -79,7 +79,7 @@ describe("the budget", () => {
   });
 });
 
-test("a run begins with the dearest files of each project, though it knows no earlier one", async () => {
+test("a run begins with the dearest file of each project and puts others between the dear ones, though it knows no earlier run", async () => {
   const project = (name: string) => ({ name, config: { sequence: { groupOrder: 0 }, isolate: false } });
   const [first, second] = [project("console"), project("shared modules")];
   const dearFiles = [...DEARER].filter(([subject]) => subject.endsWith(".ts")).sort((a, b) => a[1] - b[1]);

@@ -5,6 +5,7 @@ import { withTimeout } from "../../server/platform/timeout.ts";
 import { attempt, connect } from "../channel/harness.ts";
 import { eventually } from "../kit/checks/eventually.ts";
 import { anonymous, startWorld, type TestTenant, type World } from "../kit/gateway/world.ts";
+import { openStream } from "../kit/net/event-stream.ts";
 import { at, BY_HINT_MS, openTwoNodes, TWO_NODES_ENV, TWO_NODES_SETTINGS, type TwoNodes } from "./two-nodes.ts";
 
 let nodes: TwoNodes;
@@ -89,32 +90,17 @@ describe("both nodes", () => {
   });
 });
 
-/** The tenant's live feed on a node, as received so far. */
-const feed = async (world: World): Promise<{ text(): string; end(): void }> => {
-  const stop = new AbortController();
-  const input = encodeURIComponent(JSON.stringify({ types: ["command.*"] }));
-  const headers = { ...tenant.apiKey.headers(""), accept: "text/event-stream" };
-  const { body } = await fetch(`${world.url}/trpc/live.watch?input=${input}`, { headers, signal: stop.signal });
-  let text = "";
-  const read = async (): Promise<void> => {
-    for await (const chunk of body ?? []) text += Buffer.from(chunk).toString();
-  };
-  read().catch((error: Error) => expect(error.name).toBe("AbortError"));
-  await eventually(() => expect(text).toContain("stream.position"));
-  return { text: () => text, end: () => stop.abort() };
-};
-
 describe("hints between nodes", () => {
   test("a viewer sees a command that is queued, sent and ended on the other node", async () => {
     const device = await tenant.device();
     const socket = await nodes.join(a, device);
-    const { text, end } = await feed(b);
+    const { seen, close } = await openStream(b.url, { headers: tenant.apiKey.headers("") });
     const commandId = await nodes.queue(a, device);
     await socket.next("command");
-    await eventually(() => expect(text()).toMatch(new RegExp(`command.changed.*${commandId}.*"sent"`)), BY_HINT_MS);
+    await eventually(() => expect(seen()).toMatch(new RegExp(`command.changed.*${commandId}.*"sent"`)), BY_HINT_MS);
     socket.say("ack", { commandId, status: "succeeded" });
-    await eventually(() => expect(text()).toMatch(new RegExp(`command.completed.*${commandId}`)), BY_HINT_MS);
-    end();
+    await eventually(() => expect(seen()).toMatch(new RegExp(`command.completed.*${commandId}`)), BY_HINT_MS);
+    close();
   });
 
   test("a long poll wakes for a command queued on the other node, and a waiting call for an outcome reported there", async () => {

@@ -12,6 +12,7 @@ import { TEMPLATE } from "../kit/gateway/app-template.ts";
 import { askAs } from "../kit/gateway/ask.ts";
 import { type SimulatedDevice, startSimulatedDevice } from "../kit/gateway/simulated-device.ts";
 import type { Caller, Device, TestTenant } from "../kit/gateway/world.ts";
+import { freePort } from "../kit/net/free-port.ts";
 
 const { world, chromium } = await openConsole();
 let tenant: TestTenant;
@@ -83,13 +84,9 @@ const fillForm = async (page: Page, port: number): Promise<Locator> => {
 };
 
 test("a tunnel is made in the form, says that nothing listens at its service, and shows its token to whoever asks", { timeout: 120_000 }, async () => {
-  const gone = createServer().listen(0, "127.0.0.1");
-  await once(gone, "listening");
-  const { port } = gone.address() as AddressInfo; // as: it listens on TCP
-  gone.close();
   const { page, problems, signIn, close } = await chromium.visitor();
   await signIn(tenant.ownerId, { path: "/network" });
-  const dialog = await fillForm(page, port);
+  const dialog = await fillForm(page, await freePort());
   await dialog.getByLabel("Name", { exact: true }).fill("printer");
   await dialog.getByLabel("Open to").selectOption("token");
   await dialog.getByLabel("Only from these addresses").fill("127.0.0.0/8\n203.0.113.7");

@@ -11,6 +11,7 @@ import { eventually } from "../../kit/checks/eventually.ts";
 import { runJob } from "../../kit/gateway/run-job.ts";
 import { type SimulatedDevice, startSimulatedDevice } from "../../kit/gateway/simulated-device.ts";
 import { type Caller, startWorld, type TestTenant, type World } from "../../kit/gateway/world.ts";
+import { freePort } from "../../kit/net/free-port.ts";
 
 const run = promisify(execFile);
 let world: World;
@@ -113,11 +114,7 @@ afterEach(async () => {
 });
 
 test("a consumer reaches a host by the proxy and by a port of its own, once somebody has approved it", async () => {
-  const spare = createServer().listen(0, "127.0.0.1");
-  await once(spare, "listening");
-  const listenPort = portOf(spare);
-  spare.close();
-  await once(spare, "close");
+  const listenPort = await freePort();
   const routeId = await make({ listenPort });
   expect(await routeOf(routeId)).toMatchObject({ approval: "pending", status: "down", activeRouter: null });
   expect((await ask("POST", `/mesh-routes/${routeId}/approve`, undefined, operator)).status).toBe(403);

@@ -3,7 +3,7 @@ import { relative } from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { createCostOf, USUAL } from "./budget.ts";
 
-/** Others after each dear file: one of four workers computes, and the others may wait. All that compute first would leave those that wait among themselves. */
+/** Other files after each dear one. Dear files compute and many others wait: if all dear ones came first, the processors would be idle later. */
 const BETWEEN = 3;
 
 /** vitest's own order begins with the files that took longest last time, and a fresh clone has no last time: there it compares their sizes. */
@@ -11,10 +11,11 @@ export class DearestFirst extends BaseSequencer {
   override async sort(specs: TestSpecification[]): Promise<TestSpecification[]> {
     const byProject = await super.sort(specs);
     const nameOf = ({ moduleId }: TestSpecification): string => relative(this.ctx.config.root, moduleId);
-    const costOf = createCostOf(specs.map(nameOf));
+    const costOfFile = createCostOf(specs.map(nameOf));
+    const costOf = (spec: TestSpecification): number => costOfFile(nameOf(spec));
     const mixed = (files: readonly TestSpecification[]): readonly TestSpecification[] => {
-      const others = files.filter((spec) => costOf(nameOf(spec)) <= USUAL);
-      const dear = files.filter((spec) => costOf(nameOf(spec)) > USUAL).sort((a, b) => costOf(nameOf(b)) - costOf(nameOf(a)));
+      const others = files.filter((spec) => costOf(spec) <= USUAL);
+      const dear = files.filter((spec) => costOf(spec) > USUAL).sort((a, b) => costOf(b) - costOf(a));
       return [...dear.flatMap((spec, nth) => [spec, ...others.slice(nth * BETWEEN, (nth + 1) * BETWEEN)]), ...others.slice(dear.length * BETWEEN)];
     };
     const projects = [...new Set(byProject.map(({ project }) => project))];

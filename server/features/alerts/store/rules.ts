@@ -89,8 +89,8 @@ export const insertDefaults = async (tx: SqlTx & Clients, limit: number, rulesFo
   if (tenants.length === 0) return false;
   const rules = tenants.flatMap((tenantId) => rulesFor().map((rule) => ({ tenantId, ...stored(rule) })));
   const sameNames = { tenantId: { in: tenants }, name: { in: rulesFor().map(({ name }) => name) } };
-  const rows = await tx.system.alertRule.findMany({ where: sameNames, select: { tenantId: true, name: true } });
-  const used = new Set(rows.map(({ tenantId, name }) => `${tenantId} ${name}`));
-  await tx.system.alertRule.createMany({ data: rules.filter(({ tenantId, name }) => !used.has(`${tenantId} ${name}`)) });
+  const keyOf = ({ tenantId, name }: { readonly tenantId: string; readonly name: string }): string => `${tenantId} ${name}`;
+  const used = new Set((await tx.system.alertRule.findMany({ where: sameNames, select: { tenantId: true, name: true } })).map(keyOf));
+  await tx.system.alertRule.createMany({ data: rules.filter((rule) => !used.has(keyOf(rule))) });
   return tenants.length === limit;
 };
