@@ -4,7 +4,9 @@ import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { delimiter, join } from "node:path";
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import type { TestContext } from "vitest";
 import { withTimeout } from "../../../server/platform/timeout.ts";
+import { explain } from "./explain.ts";
 import { layoutFindings } from "./layout.ts";
 import { BOUND_MS, openSeat, type Problem, type Seat } from "./seat.ts";
 import { onceAWorker } from "./worker-end.ts";
@@ -97,7 +99,9 @@ export const visitorsOf = (browser: Browser, world: Gateway, { keeps = false } =
   const close = async (): Promise<void> => {
     await Promise.all([...taken.keys(), ...free].map(({ context }) => context.close()));
   };
-  return { visitor, leave, close };
+  /** For after each test. */
+  const explainFailure = ({ result }: TestContext["task"]): Promise<void> => explain(result?.errors ?? [], [...taken.keys()]);
+  return { visitor, leave, close, explainFailure };
 };
 export type Chromium = ReturnType<typeof visitorsOf>;
 

@@ -1,5 +1,5 @@
 // One gateway with the console for all test files of a worker; each file has tenants of its own.
-import { afterAll } from "vitest";
+import { afterAll, afterEach } from "vitest";
 import { withTimeout } from "../../../server/platform/timeout.ts";
 import { startWorld, type World } from "../gateway/world.ts";
 import { freePort } from "../net/free-port.ts";
@@ -37,6 +37,7 @@ export interface Console {
 export const openConsole = async (): Promise<Console> => {
   const world = await openConsoleGateway();
   const chromium = await withTimeout(chromiumOfWorker(), 30_000, "no browser started");
+  afterEach(({ task }) => chromium.explainFailure(task));
   afterAll(chromium.leave);
   return { world, chromium };
 };

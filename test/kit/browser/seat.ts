@@ -1,5 +1,6 @@
 // A browser context with its page, in which visitors follow each other. A new one costs twice as much: its process starts, and fetches and compiles the console.
 import type { Browser, BrowserContext, BrowserContextOptions, CDPSession, Page } from "playwright-core";
+import { followCalls } from "./explain.ts";
 
 export interface Problem {
   /** `answer`: a call or file that was answered with an error, which a test may have provoked. `policy`: what the page's policy did not allow. */
@@ -10,6 +11,8 @@ export interface Problem {
 export interface Seat {
   readonly context: BrowserContext;
   readonly page: Page;
+  /** The paths of its calls that have not ended. */
+  readonly unanswered: () => readonly string[];
   /** Hears of what goes wrong on the pages. */
   report: (problem: Problem) => void;
   /** Makes it as it was when it was new. `false` if it cannot: then nobody may follow. */
@@ -99,6 +102,6 @@ export const openSeat = async (browser: Browser, baseURL: string, options: Brows
     if (!isWorn) await restore().catch(() => context.close());
     return !isWorn;
   };
-  const seat: Seat = { context, page, report: () => undefined, clear };
+  const seat: Seat = { context, page, unanswered: followCalls(page), report: () => undefined, clear };
   return seat;
 };

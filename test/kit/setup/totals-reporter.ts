@@ -8,7 +8,7 @@ import { type FileCost, overrunsOf } from "./budget.ts";
 import { costBefore, processorSeconds } from "./processor-time.ts";
 
 const DEAREST = 20;
-const MESSAGE_LENGTH = 400;
+const MESSAGE_LENGTH = 1_000;
 
 /** The dearest files first, a line each; no list for a single file. */
 const dearest = (costs: readonly FileCost[]): string => {
