@@ -77,6 +77,7 @@ export const openSeat = async (browser: Browser, baseURL: string, options: Brows
   await watch(context, (problem) => seat.report(problem));
   const page = await context.newPage();
   const openDebugger = context.newCDPSession.bind(context, page);
+  const unanswered = followCalls(page);
   let isWorn = false;
   watchWear(context, page, baseURL, () => {
     isWorn = true;
@@ -102,6 +103,6 @@ export const openSeat = async (browser: Browser, baseURL: string, options: Brows
     if (!isWorn) await restore().catch(() => context.close());
     return !isWorn;
   };
-  const seat: Seat = { context, page, unanswered: followCalls(page), report: () => undefined, clear };
+  const seat: Seat = { context, page, unanswered, report: () => undefined, clear };
   return seat;
 };
