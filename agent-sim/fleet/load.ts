@@ -89,14 +89,14 @@ export const startLoad = ({ portal, tracker, members, perSecond, durationMs, war
   };
   const run = async (): Promise<void> => {
     let launched = 0;
-    const lastsMs = warmUpMs + durationMs;
-    for (let lastedMs = 0; !signal.aborted; lastedMs = Math.min(time.elapsedMs() - startMs, lastsMs)) {
+    const totalMs = warmUpMs + durationMs;
+    for (let lastedMs = 0; !signal.aborted; lastedMs = Math.min(time.elapsedMs() - startMs, totalMs)) {
       const due = Math.floor((lastedMs / 1_000) * perSecond);
       for (; launched < due && state.outstanding < maxOutstanding; launched += 1) launch();
       // Requests beyond the limit are skipped, not sent in a burst later.
       launched = Math.max(launched, due);
       // What was due in a last tick that came late has been sent, too.
-      if (lastedMs === lastsMs) break;
+      if (lastedMs === totalMs) break;
       await pause(time, TICK_MS, signal);
     }
     untilMs = time.elapsedMs() + graceMs;

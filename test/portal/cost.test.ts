@@ -4,6 +4,7 @@ import { addDays } from "../../server/features/costs/days.ts";
 import { addUp, openCosts, YESTERDAY } from "../features/costs/kit.ts";
 import { accessFindings, findingsInEveryLook } from "../kit/browser/chromium.ts";
 import { openConsole } from "../kit/browser/console.ts";
+import { holdCalls } from "../kit/browser/hold-calls.ts";
 import { eventually } from "../kit/checks/eventually.ts";
 
 const { world, chromium } = await openConsole();
@@ -16,23 +17,14 @@ test("rates are entered with one device worked out, and another version is made 
   const enter = page.getByRole("link", { name: "Enter rates" });
   await enter.waitFor();
   // The link stays while the page asks again, which it does every half a minute: a click between would be lost.
-  let isAsked = false;
-  let answer = (): void => undefined;
-  const answered = new Promise<void>((resolve) => {
-    answer = resolve;
-  });
-  await page.route(/costs\.summary/, async (route) => {
-    isAsked = true;
-    await answered;
-    await route.continue();
-  });
+  const summary = await holdCalls(page, /costs\.summary/);
   // A read that was on its way before is not asked for twice.
   await eventually(async () => {
     await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
-    expect(isAsked).toBe(true);
+    expect(summary.isHolding()).toBe(true);
   });
   expect(await enter.isVisible()).toBe(true);
-  answer();
+  summary.release();
   await enter.click();
   await page.waitForURL(/tab=rates/);
   await page.getByRole("button", { name: "Enter rates" }).click();

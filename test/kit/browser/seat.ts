@@ -77,6 +77,7 @@ export const openSeat = async (browser: Browser, baseURL: string, options: Brows
   await watch(context, (problem) => seat.report(problem));
   const page = await context.newPage();
   const openDebugger = context.newCDPSession.bind(context, page);
+  // Before the seat watches for listeners, as these wear out nothing.
   const unanswered = followCalls(page);
   let isWorn = false;
   watchWear(context, page, baseURL, () => {

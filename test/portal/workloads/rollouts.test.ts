@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { findingsInEveryLook } from "../../kit/browser/chromium.ts";
 import { openConsole } from "../../kit/browser/console.ts";
+import { holdCalls } from "../../kit/browser/hold-calls.ts";
 import { eventually } from "../../kit/checks/eventually.ts";
 import { runJob } from "../../kit/gateway/run-job.ts";
 
@@ -89,16 +90,11 @@ test("a rollout starts by its figures, says why it stopped, and is aborted in tw
   const visitor = await chromium.visitor();
   const { page } = visitor;
   await visitor.signIn(tenant.ownerId, { path: "/rollouts" });
-  let answer = (): void => undefined;
-  const mayAnswer = new Promise<void>((resolve) => (answer = resolve));
-  await page.route(/rollouts\.listPolicies/, async (route) => {
-    await mayAnswer;
-    await route.continue();
-  });
+  const policies = await holdCalls(page, /rollouts\.listPolicies/);
   await page.getByRole("button", { name: "New rollout" }).first().click();
   const look = page.getByRole("button", { name: "Look what would happen" });
   expect(await look.isDisabled()).toBe(true);
-  answer();
+  policies.release();
   await look.click();
   await page.getByRole("button", { name: "Start the rollout" }).waitFor();
   // What was changed since is confirmed by nothing.
